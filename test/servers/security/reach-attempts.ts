@@ -163,6 +163,7 @@ export const attempts: readonly (readonly [number, string, Must, Sent?])[] = [
     'refusals',
     'upstreams',
     'meters',
+    'rateCards',
     'endpoints',
     'watches',
     'unsubscribed',

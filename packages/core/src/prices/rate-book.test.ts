@@ -69,7 +69,7 @@ describe('The amount', () => {
   })
 
   test('A step is that of the request itself: above it all of its units have the other prices', () => {
-    const above = { unit: 'input_tokens', quantity: 100, prices: pricesOf({ input_tokens: '6', output_tokens: '15' }) }
+    const above = { inputTokens: 100, prices: pricesOf({ input_tokens: '6', output_tokens: '15' }) }
     const stepped = card([entry('m', { input_tokens: '3', output_tokens: '10' }, { above })])
     const cost = (input: number) => priced(stepped, { input_tokens: input, output_tokens: 1 }, request('m')).nanos
     expect([cost(100), cost(101)]).toEqual([310_000, 621_000])
@@ -163,8 +163,8 @@ describe('The most', () => {
   })
 
   test('The prices above a step are held only by what may reach it', () => {
-    const above = (quantity: number) => ({ unit: 'input_tokens', quantity, prices: pricesOf({ input_tokens: '9' }) })
-    const most = (quantity: number) => mostNanosOf([entry('m', at3, { above: above(quantity) })], asked)
+    const above = (inputTokens: number) => ({ inputTokens, prices: pricesOf({ input_tokens: '9' }) })
+    const most = (inputTokens: number) => mostNanosOf([entry('m', at3, { above: above(inputTokens) })], asked)
     expect([most(1_000), most(999)]).toEqual([3_000_000, 9_000_000])
   })
   const at3 = { input_tokens: '3' }

@@ -12,27 +12,32 @@ export interface RateEntry {
   readonly pattern: string
   readonly fromMs: number
   readonly prices: UnitPrices
-  /** All prices of a request that uses more of the unit than `quantity`; absent for the same. */
-  readonly above?: { readonly unit: string; readonly quantity: number; readonly prices: UnitPrices } | undefined
+  /** All prices of a request that uses more input tokens; absent for the same. */
+  readonly above?: { readonly inputTokens: number; readonly prices: UnitPrices } | undefined
 }
 
 /** Most tokens of a model, where neither the request nor its meter says them. */
 export interface ModelBounds {
-  readonly context?: number
-  readonly maxOutput?: number
+  readonly context?: number | undefined
+  readonly maxOutput?: number | undefined
 }
+
+/** What happens to a request that no entry prices: it is refused, counted as free, or priced by the entry `*`. */
+export const unknownChoices = ['refuse', 'count', 'default'] as const
 
 /** What requests cost. Its name is a unit: whole nano-units of the currency. */
 export interface RateCard {
   readonly name: string
   /** Of ISO 4217. */
   readonly currency: string
-  /** What happens to a request that no entry prices: it is refused, counted as free, or priced by the entry `*`. */
-  readonly unknown: 'refuse' | 'count' | 'default'
+  readonly unknown: (typeof unknownChoices)[number]
   readonly entries: readonly RateEntry[]
   /** By patterns of models. */
   readonly models: ReadonlyMap<string, ModelBounds>
 }
+
+/** The unit of requests that a card had no price for. */
+export const unpricedUnit = 'unpriced'
 
 /** The most that a request can cost: 1,000 units of the currency. With it, counts and sums stay exact. */
 export const nanosPerRequestMax = 1_000_000_000_000
@@ -61,10 +66,13 @@ export interface RateLine {
   readonly price: Amount
 }
 
+const isAbove = ({ inputTokens }: { readonly inputTokens: number }, units: Units) =>
+  (units.get('input_tokens') ?? 0) > inputTokens
+
 /** Returns the lines of an entry for what was used; none for what was not. */
 export function linesOf(entry: RateEntry, units: Units): readonly RateLine[] {
   const { above } = entry
-  const prices = above !== undefined && (units.get(above.unit) ?? 0) > above.quantity ? above.prices : entry.prices
+  const prices = above !== undefined && isAbove(above, units) ? above.prices : entry.prices
   const rest = new Map(Array.from(prices.keys(), (unit) => [unit, units.get(unit) ?? 0]))
   for (const unit of prices.keys()) {
     const whole = wholesOf(unit).find((one) => prices.has(one))
@@ -96,7 +104,7 @@ export function nanosOf(lines: readonly RateLine[]): number {
  */
 export function mostNanosOf(entries: readonly RateEntry[], units: Units): number {
   const prices = entries.flatMap(({ prices: base, above }) =>
-    above !== undefined && (units.get(above.unit) ?? 0) > above.quantity ? [...base, ...above.prices] : [...base],
+    above !== undefined && isAbove(above, units) ? [...base, ...above.prices] : [...base],
   )
   const isHalved = units.has('input_tokens') && units.has('output_tokens')
   let sum = 0n

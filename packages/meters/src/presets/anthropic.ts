@@ -1,5 +1,5 @@
 import type { Fact } from '../json-pick.ts'
-import { type Meter, quantityOf } from '../meter.ts'
+import { type Meter, presetUnits, quantityOf } from '../meter.ts'
 import {
   type AnswerReading,
   countedTokens,
@@ -187,15 +187,7 @@ class AnthropicAnswer implements AnswerReading {
 
 /** Anthropic's Messages API, and what speaks it. */
 export const anthropic: Preset = {
-  units: [
-    'input_tokens',
-    'output_tokens',
-    'tokens',
-    'cache_read_input_tokens',
-    'cache_creation_input_tokens',
-    'cache_creation_1h_input_tokens',
-    'web_search_requests',
-  ],
+  units: presetUnits.anthropic,
   dimensions: ['model'],
   requestPatterns: Object.keys(request),
   answerPatterns: [...usagePatterns, ...textPatterns],

@@ -1,5 +1,5 @@
 import type { Fact } from '../json-pick.ts'
-import { type Meter, quantityOf } from '../meter.ts'
+import { type Meter, presetUnits, quantityOf } from '../meter.ts'
 import {
   type AnswerReading,
   countedTokens,
@@ -158,7 +158,7 @@ const usage = {
   cache_read_input_tokens: ['prompt_tokens_details/cached_tokens', 'input_tokens_details/cached_tokens'],
   output_tokens: ['completion_tokens', 'output_tokens'],
   reasoning_output_tokens: ['completion_tokens_details/reasoning_tokens', 'output_tokens_details/reasoning_tokens'],
-} as const
+} as const satisfies Readonly<Record<Exclude<(typeof presetUnits.openai)[number], 'tokens'>, readonly string[]>>
 
 const units = Object.keys(usage) as (keyof typeof usage)[]
 /** By position of the patterns: the unit that each says. */
@@ -206,7 +206,7 @@ class OpenAiAnswer implements AnswerReading {
 
 /** OpenAI's API, and what speaks it. */
 export const openai: Preset = {
-  units: [...units, 'tokens'],
+  units: presetUnits.openai,
   dimensions: ['model'],
   requestPatterns: Object.keys(request),
   answerPatterns: [...usagePatterns, ...textPatterns],

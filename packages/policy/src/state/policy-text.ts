@@ -11,6 +11,7 @@ export const textOrder = [
   'token',
   'plan',
   'price',
+  'rateCard',
   'limit',
   'route',
   'refusal',
