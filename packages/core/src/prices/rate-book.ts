@@ -172,14 +172,14 @@ class CardRates {
 
   most(units: Units, { atMs, values }: PricedRequest): number {
     const every = this.ofEvery(atMs)
-    const entries = this.#byDimension.map(([name, rates]) => {
+    let sum = every === undefined ? 0 : mostNanosOf([every], units)
+    for (const [name, rates] of this.#byDimension) {
       const text = values.get(name) ?? ''
       const found = rates.find(text, atMs) ?? rates.fallback(atMs)
       const tiers = name === 'model' ? rates.tiersOf(text, atMs) : []
-      return found === undefined ? tiers : [found, ...tiers]
-    })
-    const sets = every === undefined ? entries : [[every], ...entries]
-    return sets.reduce((sum, set) => sum + mostNanosOf(set, units), 0)
+      sum += mostNanosOf(found === undefined ? tiers : [found, ...tiers], units)
+    }
+    return sum
   }
 }
 

@@ -85,17 +85,10 @@ export function linesOf(entry: RateEntry, units: Units): readonly RateLine[] {
 }
 
 const thousand = 1_000n
-const inNanos = (sum: Amount, more: Amount): number => {
-  const nanos = (sum + more) / thousand
-  return Number(nanos > BigInt(nanosPerRequestMax) ? BigInt(nanosPerRequestMax) : nanos)
-}
-
 /** Returns the sum of the lines in whole nano-units, rounded half up once; at most `nanosPerRequestMax`. */
 export function nanosOf(lines: readonly RateLine[]): number {
-  return inNanos(
-    lines.reduce((sum, { quantity, price }) => sum + BigInt(quantity) * price, 0n),
-    thousand / 2n,
-  )
+  const sum = lines.reduce((before, { quantity, price }) => before + BigInt(quantity) * price, thousand / 2n)
+  return Math.min(nanosPerRequestMax, Number(sum / thousand))
 }
 
 /**
@@ -116,5 +109,5 @@ export function mostNanosOf(entries: readonly RateEntry[], units: Units): number
     const dearest = prices.reduce((most, [priced, price]) => (price > most && isIts(priced) ? price : most), 0n)
     sum += BigInt(quantity) * dearest
   }
-  return inNanos(sum, thousand - 1n)
+  return Number((sum + thousand - 1n) / thousand)
 }

@@ -6,7 +6,7 @@ import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
 import type { DecisionLog, Settlements } from '../ports.ts'
 import type { ChargedDecision } from '../types.ts'
 import type { CorrectionAckQueue } from './correction-ack-queue.ts'
-import { correctionId, encodeCorrectionOpen, parseContext } from './correction-record.ts'
+import { correctionId, encodeCorrectionOpen, parseContext, withDims } from './correction-record.ts'
 import type { Corrections } from './corrections.ts'
 
 /** What a caller that settles a decision is answered. */
@@ -122,14 +122,14 @@ export class Settling {
   }
 
   async #record(
-    { subject, id, basis }: Settlement,
+    { subject, id, basis, dims }: Settlement,
     settled: Settled,
     known: GivenRecord | undefined,
   ): Promise<boolean> {
     const { log } = this.#parts
     if (known?.state === 'in-doubt') return false
     if (known?.state !== 'written') {
-      const line = correctionLine(subject, id, settled, basis)
+      const line = correctionLine(subject, id, settled, { basis, dims })
       if (this.#given.size >= givenMax || !log.append(subject, line, true)) return false
       const given: GivenRecord = { state: 'in-doubt' }
       this.#given.set(id, given)
@@ -170,8 +170,13 @@ export class Settling {
 }
 
 /** The record is dated like the decision, and its limits say how they stood when it was settled. */
-function correctionLine(subject: string, decisionId: string, settled: Settled, basis: Settlement['basis']): string {
-  const context = parseContext(settled.context)
+function correctionLine(
+  subject: string,
+  decisionId: string,
+  settled: Settled,
+  { basis, dims }: Pick<Settlement, 'basis' | 'dims'>,
+): string {
+  const context = withDims(parseContext(settled.context), dims)
   const sinceMs = Math.round(settled.settledAtUs / 1_000) - context.tsMs
   const limits = settled.limits.map((state) => ({ ...state, resetMs: Math.max(0, state.resetMs + sinceMs) }))
   const adjustment = settled.cost - settled.chargedCost

@@ -9,6 +9,7 @@ import {
   type Reservation,
   type ScopeValues,
 } from '@weir/core/limits/limit-store.ts'
+import type { RateBook } from '@weir/core/prices/rate-book.ts'
 import { slotMs } from '../slots/slot-keeper.ts'
 import { contextOf, type DecisionRequest } from '../types.ts'
 
@@ -16,6 +17,19 @@ import { contextOf, type DecisionRequest } from '../types.ts'
 export function limitsOf({ limits, view, subject, route, ip }: DecisionRequest): readonly Limit[] {
   if (limits !== undefined) return limits
   return ip === '' ? view.resolveWithoutAddress(subject, route) : view.resolveLimits(subject, route)
+}
+
+/**
+ * Returns the request with what it costs in money, of one that no meter measures. Its caller may say that it is more.
+ * Descriptors have costs of their own.
+ */
+export function withMoney(ask: DecisionRequest, rates: RateBook, nowMs: number): DecisionRequest {
+  if (!rates.pricesEvery || ask.meter !== undefined || ask.hasOverrides === true) return ask
+  const units = new Map(ask.units)
+  for (const [unit, nanos] of rates.priceOfEvery(ask.cost, nowMs)) {
+    units.set(unit, Math.max(nanos, units.get(unit) ?? 0))
+  }
+  return units.size === 0 ? ask : { ...ask, units }
 }
 
 /** Returns the values that the request is counted by. */
