@@ -149,6 +149,10 @@ class CardRates {
     return this.#models.find(([tests]) => tests(model))?.[1]
   }
 
+  entryOf(model: string, atMs: number): RateEntry | undefined {
+    return this.#byDimension.find(([name]) => name === 'model')?.[1].find(model, atMs)
+  }
+
   /** The entry of what every request costs. */
   ofEvery(atMs: number): RateEntry | undefined {
     return this.#everyRequest.find('', atMs)
@@ -232,6 +236,12 @@ export class RateBook {
         return entry === undefined ? [] : [[card.card.name, nanosOf(linesOf(entry, units))] as const]
       }),
     )
+  }
+
+  /** By card, the entry that prices a model. */
+  entriesOf(model: string, atMs: number): ReadonlyMap<string, RateEntry> {
+    const found = this.#cards.map((card) => [card.card.name, card.entryOf(model, atMs)] as const)
+    return new Map(found.flatMap(([name, entry]) => (entry === undefined ? [] : [[name, entry] as const])))
   }
 
   /** The most tokens of a model, by the first card that knows it. */
