@@ -28,7 +28,8 @@ export function parseNanos(text: string): number | undefined {
 const nanosMax = 9_000_000_000_000_000n
 
 /** Writes whole nano-units as an amount, with at least two places: `0.0108`, `20.00`. */
-export const formatNanos = (nanos: number): string => formatAmount(BigInt(nanos) * perNano, 2)
+export const formatNanos = (nanos: number | bigint | string): string =>
+  formatAmount(BigInt(typeof nanos === 'number' ? Math.round(nanos) : nanos) * perNano, 2)
 
 /** Writes an amount exactly, with at least `digits` places: `0.0008`, and `49.00` with 2. */
 export function formatAmount(amount: Amount, digits = 0): string {

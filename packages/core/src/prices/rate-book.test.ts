@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parseAmount } from './amount.ts'
 import { RateBook } from './rate-book.ts'
-import { mostNanosOf, nanosOf, nanosPerRequestMax, type RateCard, type RateEntry } from './rate-card.ts'
+import { mostNanosOf, nanosOf, nanosPerRequestMax, type RateCard, type RateEntry, withRequest } from './rate-card.ts'
 
 const million = 1_000_000n
 /** Prices of a million. */
@@ -148,7 +148,11 @@ describe('The entry', () => {
     const every = entry('', { requests: '1000', cost: '20' }, { dimension: undefined })
     const book = new RateBook([card([every, entry('m', at('1'))]), card([entry('m', at('1'))], { name: 'eur' })])
     expect(book.pricesEvery).toBe(true)
-    expect([...book.priceOfEvery(5, 10)]).toEqual([['usd', 1_000_000 + 5 * 20_000]])
+    const prices = book.priceAll(withRequest(new Map(), 5), { atMs: 10, values: new Map() })
+    expect(prices.map(({ nanos, lines }) => [nanos, lines.length])).toEqual([
+      [1_000_000 + 5 * 20_000, 2],
+      [0, 0],
+    ])
     expect(new RateBook([rates]).pricesEvery).toBe(false)
   })
 })

@@ -36,6 +36,9 @@ const knownMax = 1_000
 /** Every request has these; using them says nothing about a model. */
 const unitsOfAll: readonly string[] = ['cost', 'requests']
 
+/** The pattern of what no other matches: it has no letters, so it comes last. */
+const fallback = '*'
+
 type Test = (text: string) => boolean
 
 interface Pattern {
@@ -79,17 +82,14 @@ const inForce = ({ entries }: Pattern, atMs: number) => entries.find(({ fromMs }
 /** The entries of one dimension, by the most specific pattern first. */
 class DimensionRates {
   readonly #patterns: readonly Pattern[]
-  readonly #fallback: Pattern | undefined
   readonly #known = new Map<string, readonly Pattern[]>()
   /** The units that are priced by it, but for those that every request has. */
   readonly units: readonly string[]
 
   constructor(entries: readonly RateEntry[], hasFallback: boolean) {
     const byText = Map.groupBy(entries, ({ pattern }) => pattern)
-    const texts = [...byText.keys()].filter((text) => text !== '*').sort(bySpecificity)
+    const texts = [...byText.keys()].filter((text) => hasFallback || text !== fallback).sort(bySpecificity)
     this.#patterns = texts.map((text) => patternOf(text, byText.get(text) ?? []))
-    const others = hasFallback ? byText.get('*') : undefined
-    this.#fallback = others && patternOf('*', others)
     const priced = entries.flatMap(({ prices, above }) => [...prices.keys(), ...(above?.prices.keys() ?? [])])
     this.units = [...new Set(priced)].filter((unit) => !unitsOfAll.includes(unit))
   }
@@ -121,10 +121,6 @@ class DimensionRates {
   /** What a model may cost by whatever tier answers. */
   tiersOf(model: string, atMs: number): readonly RateEntry[] {
     return this.#patterns.flatMap((one) => (one.untiered?.(model) === true ? (inForce(one, atMs) ?? []) : []))
-  }
-
-  fallback(atMs: number): RateEntry | undefined {
-    return this.#fallback && inForce(this.#fallback, atMs)
   }
 }
 
@@ -165,11 +161,11 @@ class CardRates {
     let [unknown, model]: (string | undefined)[] = []
     for (const [name, rates] of this.#byDimension) {
       const asked = request.values.get(name) ?? ''
-      const [entry, text = asked] = (name === 'model' && answered(rates, request)) || [rates.find(asked, atMs)]
-      const found = entry ?? rates.fallback(atMs)
-      if (found !== undefined) lines.push(...linesOf(found, units))
+      const own = rates.find(asked, atMs)
+      const [entry, text] = (name === 'model' && answered(rates, request)) || [own, asked]
+      if (entry !== undefined) lines.push(...linesOf(entry, units))
       else if (rates.units.some((unit) => (units.get(unit) ?? 0) > 0)) unknown ??= asked
-      if (name === 'model' && entry !== undefined && entry !== rates.find(asked, atMs)) model = text
+      if (entry !== own) model = text
     }
     return { card: this.card, nanos: nanosOf(lines), lines, unknown, model }
   }
@@ -179,7 +175,7 @@ class CardRates {
     let sum = every === undefined ? 0 : mostNanosOf([every], units)
     for (const [name, rates] of this.#byDimension) {
       const text = values.get(name) ?? ''
-      const found = rates.find(text, atMs) ?? rates.fallback(atMs)
+      const found = rates.find(text, atMs)
       const tiers = name === 'model' ? rates.tiersOf(text, atMs) : []
       sum += mostNanosOf(found === undefined ? tiers : [found, ...tiers], units)
     }
@@ -198,7 +194,7 @@ function answered(
     const tiered = one === '' || tier === '' ? undefined : rates.findTier(one, tier, atMs)
     if (tiered !== undefined) return [tiered, `${one}@${tier}`]
     const plain = one === '' ? undefined : rates.find(one, atMs)
-    if (plain !== undefined) return [plain, one]
+    if (plain !== undefined && plain.pattern !== fallback) return [plain, one]
   }
   return undefined
 }
@@ -224,20 +220,6 @@ export class RateBook {
     return new Map(this.#cards.map((card) => [card.card.name, card.most(units, request)]))
   }
 
-  /** By card, what a request costs that no meter measures; nothing where that is nothing. */
-  priceOfEvery(cost: number, atMs: number): Units {
-    const units = new Map([
-      ['cost', cost],
-      ['requests', 1],
-    ])
-    return new Map(
-      this.#cards.flatMap((card) => {
-        const entry = card.ofEvery(atMs)
-        return entry === undefined ? [] : [[card.card.name, nanosOf(linesOf(entry, units))] as const]
-      }),
-    )
-  }
-
   /** By card, the entry that prices a model. */
   entriesOf(model: string, atMs: number): ReadonlyMap<string, RateEntry> {
     const found = this.#cards.map((card) => [card.card.name, card.entryOf(model, atMs)] as const)
@@ -246,10 +228,6 @@ export class RateBook {
 
   /** The most tokens of a model, by the first card that knows it. */
   boundsOf(model: string): ModelBounds | undefined {
-    for (const card of this.#cards) {
-      const bounds = card.boundsOf(model)
-      if (bounds !== undefined) return bounds
-    }
-    return undefined
+    return this.#cards.map((card) => card.boundsOf(model)).find((bounds) => bounds !== undefined)
   }
 }

@@ -39,6 +39,10 @@ export interface RateCard {
 /** The unit of requests that a card had no price for. */
 export const unpricedUnit = 'unpriced'
 
+/** What a request used, with its cost and itself among the units. */
+export const withRequest = (units: Units, cost: number, requests = 1): Units =>
+  new Map([...units, ['cost', cost], ['requests', requests]])
+
 /** The most that a request can cost: 1,000 units of the currency. With it, counts and sums stay exact. */
 export const nanosPerRequestMax = 1_000_000_000_000
 

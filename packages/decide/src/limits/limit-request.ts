@@ -10,6 +10,7 @@ import {
   type ScopeValues,
 } from '@weir/core/limits/limit-store.ts'
 import type { RateBook } from '@weir/core/prices/rate-book.ts'
+import { withRequest } from '@weir/core/prices/rate-card.ts'
 import { slotMs } from '../slots/slot-keeper.ts'
 import { contextOf, type DecisionRequest } from '../types.ts'
 
@@ -26,8 +27,11 @@ export function limitsOf({ limits, view, subject, route, ip }: DecisionRequest):
 export function withMoney(ask: DecisionRequest, rates: RateBook, nowMs: number): DecisionRequest {
   if (!rates.pricesEvery || ask.meter !== undefined || ask.hasOverrides === true) return ask
   const units = new Map(ask.units)
-  for (const [unit, nanos] of rates.priceOfEvery(ask.cost, nowMs)) {
-    units.set(unit, Math.max(nanos, units.get(unit) ?? 0))
+  for (const { card, nanos, lines } of rates.priceAll(withRequest(new Map(), ask.cost), {
+    atMs: nowMs,
+    values: new Map(),
+  })) {
+    if (lines.length > 0) units.set(card.name, Math.max(nanos, units.get(card.name) ?? 0))
   }
   return units.size === 0 ? ask : { ...ask, units }
 }

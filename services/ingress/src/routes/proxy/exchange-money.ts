@@ -1,6 +1,6 @@
 import type { Units } from '@weir/core/limits/limit-store.ts'
 import type { Price, RateBook } from '@weir/core/prices/rate-book.ts'
-import { nanosPerRequestMax, type RateCard, unpricedUnit } from '@weir/core/prices/rate-card.ts'
+import { nanosPerRequestMax, type RateCard, unpricedUnit, withRequest } from '@weir/core/prices/rate-card.ts'
 import type { Usage } from '@weir/decide/correct/usage-settler.ts'
 import type { ChargedDecision } from '@weir/decide/types.ts'
 import type { AnswerMeasure } from '@weir/meters/measure-answer.ts'
@@ -12,9 +12,6 @@ interface AskedMoney {
   readonly nanos: Units
   readonly refusing?: { readonly card: RateCard; readonly value: string } | undefined
 }
-
-const withRequest = (units: Units, cost: number, requests: number): Units =>
-  new Map([...units, ['cost', cost], ['requests', requests]])
 
 /** A unit of each card that prices something, and one for what a card has no price for. */
 const unitsOf = (prices: readonly Price[]): readonly (readonly [unit: string, quantity: number])[] =>
@@ -32,13 +29,13 @@ export function askedMoney(
 ): AskedMoney {
   // Of what nothing bounds it may use any unit.
   const any = isUnbounded ? (preset?.units ?? []).map((unit) => [unit, 1] as const) : []
-  const prices = rates.priceAll(withRequest(new Map([...any, ...most]), cost, 1), { atMs, values })
+  const prices = rates.priceAll(withRequest(new Map([...any, ...most]), cost), { atMs, values })
   const refusing = prices.find(({ card, unknown }) => unknown !== undefined && card.unknown === 'refuse')
   if (refusing !== undefined)
     return { nanos: new Map(), refusing: { card: refusing.card, value: refusing.unknown ?? '' } }
   const nanos = new Map(unitsOf(prices))
   if (!readsAnswer) return { nanos }
-  const dearest = rates.mostOfAll(withRequest(most, cost, 1), { atMs, values })
+  const dearest = rates.mostOfAll(withRequest(most, cost), { atMs, values })
   for (const [unit, found] of dearest) if (nanos.has(unit)) nanos.set(unit, found)
   return { nanos }
 }
@@ -57,7 +54,7 @@ export function withMoney(
   { request, context }: ChargedDecision,
   isRefunded: boolean,
 ): Pick<Usage, 'units' | 'dims'> {
-  const used = isRefunded ? withRequest(units, 0, 0) : withRequest(units, request.cost, 1)
+  const used = isRefunded ? withRequest(units, 0, 0) : withRequest(units, request.cost)
   const prices = rates.priceAll(used, { atMs: context.tsMs, values, answer: by })
   const known = new Map(unitsOf(prices))
   const model = prices.find((one) => one.model !== undefined)?.model
