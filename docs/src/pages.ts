@@ -48,6 +48,7 @@ export const parts: readonly Part[] = [
       Traefik: 'docs/integrations/traefik.md',
       'Envoy, by gRPC': 'docs/grpc.md',
       'AI APIs': 'docs/ai.md',
+      Money: 'docs/money.md',
       'AI gateways': 'docs/integrations/ai-gateways.md',
       'Check API': 'docs/check-api.md',
       'Node library': 'packages/client/README.md',

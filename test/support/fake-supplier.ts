@@ -4,6 +4,11 @@ import { text } from 'node:stream/consumers'
 import { listen } from './listen.ts'
 import { type Asked, answerOf, type Bill, eventsOf } from './supplier-answers.ts'
 
+const otherModel = ({ 'x-model': model, 'x-tier': tier }: IncomingMessage['headers']) => ({
+  ...(model !== undefined && { model }),
+  ...(tier !== undefined && { service_tier: tier }),
+})
+
 /** What came and what was sent. */
 export interface Exchange {
   /** The path, and the header `x-case`. */
@@ -18,7 +23,7 @@ export interface Exchange {
 /**
  * A server that answers as the APIs of OpenAI and of Anthropic do, and writes down what it bills. Headers of the
  * request say how it answers: `x-output` tokens, `x-fail` a status, `x-pause` after how many events it waits until the
- * test lets it go on.
+ * test lets it go on, `x-model` and `x-tier` another model and its service tier.
  */
 export async function startFakeSupplier() {
   /** By the id of the decision. */
@@ -57,7 +62,7 @@ export async function startFakeSupplier() {
     if (failed > 0) return json(failed, { type: 'error', error: { message: 'overloaded', type: 'server_error' } })
     const seconds = headers['x-render']
     if (seconds !== undefined) return response.writeHead(200, { 'x-render-seconds': seconds }).end()
-    const asked = JSON.parse(body || '{}') as Asked
+    const asked = { ...JSON.parse(body || '{}'), ...otherModel(headers) } as Asked
     bills.set(String(headers['weir-decision'] ?? ''), bill)
     const pauseAfter = Number(headers['x-pause'] ?? -1)
     if (asked.stream !== true && pauseAfter === 0) await new Promise<void>((resume) => paused.add(resume))

@@ -7,6 +7,8 @@ export interface Bill {
 /** The members of requests that answers depend on. */
 export interface Asked {
   readonly model?: string
+  /** That answers; the request's own stays as it is. */
+  readonly service_tier?: string
   readonly stream?: boolean
   readonly stream_options?: { readonly include_usage?: boolean } | null
   /** A stream calls the first of them. */
@@ -48,10 +50,11 @@ const openaiUsage = (bill: Bill) => ({
   completion_tokens_details: { reasoning_tokens: detailsOf(bill).reasoning },
 })
 
-const chat = ({ model }: Asked, bill: Bill) => ({
+const chat = ({ model, service_tier }: Asked, bill: Bill) => ({
   id: 'chatcmpl-1',
   object: 'chat.completion',
   model,
+  service_tier,
   choices: [
     { index: 0, message: { role: 'assistant', content: 'word '.repeat(bill.output_tokens) }, finish_reason: 'stop' },
   ],
@@ -59,8 +62,9 @@ const chat = ({ model }: Asked, bill: Bill) => ({
 })
 
 function chatEvents(asked: Asked, bill: Bill): string[] {
+  const by = { model: asked.model, service_tier: asked.service_tier }
   const chunk = (rest: object) =>
-    `data: ${JSON.stringify({ id: 'chatcmpl-1', object: 'chat.completion.chunk', model: asked.model, ...rest })}\n\n`
+    `data: ${JSON.stringify({ id: 'chatcmpl-1', object: 'chat.completion.chunk', ...by, ...rest })}\n\n`
   const delta = (said: object) => chunk({ choices: [{ index: 0, delta: said, finish_reason: null }] })
   const begins = { role: 'assistant' }
   const call = (of: object) => delta({ ...begins, tool_calls: [{ index: 0, ...of }] })

@@ -1,6 +1,7 @@
 import { reasons } from '@weir/core/limits/decision.ts'
 import { unitPattern } from '@weir/core/limits/limit.ts'
 import { costMax, unitsPerRequestMax } from '@weir/core/limits/limit-store.ts'
+import { nanosPerRequestMax } from '@weir/core/prices/rate-card.ts'
 import type { Static, TSchema } from 'typebox'
 import { checkProblem } from './problem.ts'
 import { closed, flag, list, type Of, oneOf, optional, text, textOrNull, textsByName, whole } from './schema.ts'
@@ -24,7 +25,8 @@ const units = (description: string) =>
     minProperties: 1,
     maxProperties: unitsPerRequestMax,
     propertyNames: { pattern: unitPattern },
-    additionalProperties: { type: 'integer', minimum: 0, maximum: costMax },
+    // A rate card's unit is an amount in billionths; of all others the ingress takes `costMax`.
+    additionalProperties: { type: 'integer', minimum: 0, maximum: nanosPerRequestMax },
     description,
   })
 /** The reader of a body words it better that one of the two names the subject. */

@@ -75,6 +75,7 @@ const corrections = list(
     charged: text('yes, no or unknown'),
     units: Type.Unsafe<DecisionRecordV1['units']>(decisionColumns.units.schema),
     basis: Type.Unsafe<DecisionRecordV1['basis']>(decisionColumns.basis.schema),
+    dims: Type.Unsafe<DecisionRecordV1['dims']>(decisionColumns.dims.schema),
   }),
   'corrections of this decision',
 )
@@ -206,6 +207,17 @@ const now = nullable(
   'the outcome of the same request now; null: Redis or the policy is unreachable, or the subject no longer exists',
 )
 
+const priceLine = object({
+  card: text('the rate card, and the unit of the amount'),
+  currency: text('ISO 4217'),
+  unit: text('what is priced'),
+  quantity: whole('how much of it, without parts that have lines of their own'),
+  price: text('of one: an exact decimal'),
+  amount: text('their product'),
+  entry: text('the pattern of the entry; empty: of every request'),
+  from: text('the time from which the entry applies'),
+})
+
 const explanation = object({
   ...fields,
   shadowed_by: text('name of the shadow limit'),
@@ -214,6 +226,7 @@ const explanation = object({
   allowed_at: textOrNull('when the request would have been admitted, if no other had come first'),
   would_have_allowed: list(remedy, 'changes, each of which alone would have admitted the request'),
   blocked_by: nullable(object({ id: text('id of the decision that set the block'), ts: text('RFC 3339') })),
+  prices: list(priceLine, 'how rate cards priced what was used; their sum is rounded once to a billionth'),
   policy: policyThen,
   now,
   outcome_record: outcomeRecord,

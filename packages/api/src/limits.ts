@@ -32,6 +32,7 @@ const limitState = object({
   because: texts("why the limit applies, such as `plan free`, or `acme's own size instead of 100`"),
   algorithm: text('fixed_window, …'),
   mode: text('enforce or shadow'),
+  currency: textOrNull('of a limit of money: ISO 4217; its units are billionths of it. null: no money'),
   size: whole('units of a window or period'),
   capacity: whole('the most units that can be used at once'),
   window_ms: wholeOrNull('null for a calendar period'),

@@ -40,6 +40,7 @@ export const sections = Object.fromEntries(
     [
       'plan',
       'price',
+      'rateCard',
       'limit',
       'route',
       'refusal',

@@ -170,6 +170,7 @@ const unitUsage = object({
   totals: optional(
     object({ ...unitSums, ...comparedUnits }, 'sums over all rows of all pages; absent with several units'),
   ),
+  currency: optional(text('of one unit that a rate card makes: ISO 4217; quantities are then billionths of it')),
 })
 const outcomes = rowsOf(outcomeRow)
 /** A page of usage. */

@@ -1,3 +1,4 @@
+import { parseTimeMs, timeRule } from '@weir/policy/policy-values.ts'
 import { InvalidArgumentError } from 'commander'
 
 /** Returns what reads a whole number between two others. It throws for anything else, as all of these do. */
@@ -11,6 +12,12 @@ export const wholeNumber = (min: number, max: number) => (value: string) => {
 export const labelFilter = (value: string, before: readonly string[] = []): readonly string[] => {
   if (value.indexOf('=') > 0) return [...before, value]
   throw new InvalidArgumentError('It must be like model=small.')
+}
+
+/** Takes a time with an offset, as policies write it. */
+export const policyTime = (value: string): string => {
+  if (parseTimeMs(value) !== undefined) return value
+  throw new InvalidArgumentError(`It must be ${timeRule}.`)
 }
 
 /** Reads an offset of Kafka, or `clickhouse`. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { change, count, length, moment, money, wait } from './format.ts'
+import { change, count, length, moment, money, quantity, wait } from './format.ts'
 
 test.each([
   [0, '0 ms'],
@@ -29,4 +29,16 @@ test('numbers, money, changes and moments read alike everywhere', () => {
   expect(moment('2026-11-27T11:02:03Z', 'UTC')).toBe('27 Nov 2026, 11:02:03 UTC')
   expect(moment('2026-09-30T22:30:00Z', 'Europe/Berlin')).toBe('1 Oct 2026, 00:30:00 +02:00')
   expect(moment('2026-09-30T11:00:00Z', 'UTC')).toBe('30 Sep 2026, 11:00:00 UTC')
+})
+
+test('A quantity of money is an amount with its currency, and any other a count', () => {
+  const nanos = [0, 1, '12345678901234567890', 1_500_000_000, 2.4]
+  expect(nanos.map((one) => quantity(one, 'USD'))).toEqual([
+    '0.00 USD',
+    '0.000000001 USD',
+    '12,345,678,901.23456789 USD',
+    '1.50 USD',
+    '0.000000002 USD',
+  ])
+  expect([quantity(1_234), quantity(1_234, null), quantity(null, 'USD')]).toEqual(['1,234', '1,234', '–'])
 })

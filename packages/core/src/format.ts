@@ -1,3 +1,5 @@
+import { formatNanos } from './prices/amount.ts'
+
 /** How numbers, lengths of time and moments are written for people: on the page, in the command line and in mails. */
 
 const grouped = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 })
@@ -14,6 +16,10 @@ export const average = (value: number): string => withTenths.format(value)
 
 /** A decimal amount of money, which the API writes exactly: `2,392.14`. */
 export const money = (amount: string): string => amount.replace(/^-?\d+/, (whole) => count(whole))
+
+/** A quantity of a unit: of money, which is in billionths of its currency, as an amount: `1.23 USD`. */
+export const quantity = (value: Parameters<typeof count>[0], currency?: string | null): string =>
+  currency && value !== null && value !== undefined ? `${money(formatNanos(value))} ${currency}` : count(value)
 
 /** A count with its word: `1 unit`, `5 units`. */
 export const counted = (value: number, word: string, words = `${word}s`): string =>

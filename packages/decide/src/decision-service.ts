@@ -7,7 +7,7 @@ import { Corrections } from './correct/corrections.ts'
 import { DecisionMetrics } from './decision-metrics.ts'
 import { byHand, policyStale, unauthorized, unverified } from './limits/denied-by-policy.ts'
 import { countExceeded, type ExceededCounts } from './limits/exceeded.ts'
-import { limitsOf, requestOf, reservedDecisionOf } from './limits/limit-request.ts'
+import { limitsOf, requestOf, reservedDecisionOf, withMoney } from './limits/limit-request.ts'
 import type { DecisionLog, IdempotencyRecords } from './ports.ts'
 import type { AddressForm } from './record/counted-by.ts'
 import { DecisionRecorder } from './record/decision-recorder.ts'
@@ -72,10 +72,12 @@ export class DecisionService {
   /** One function for the usual way, because every promise between would cost every request. */
   async decide(asked: DecisionRequest): Promise<RecordedDecision> {
     const { policy, store, log, clock } = this.#parts
-    const { client, trace } = asked
-    const said = byHand(asked, clock)
-    if (typeof said === 'object') return this.#blockedByHand(asked, said)
-    let ask = said === 'exempt' ? { ...asked, ip: '' } : asked
+    const { rates } = asked.view
+    const priced = rates === undefined ? asked : withMoney(asked, rates, clock.nowMs())
+    const { client, trace } = priced
+    const said = byHand(priced, clock)
+    if (typeof said === 'object') return this.#blockedByHand(priced, said)
+    let ask = said === 'exempt' ? { ...priced, ip: '' } : priced
     let limits = limitsOf(ask)
     let reserved = reservedDecisionOf(ask, limits, clock)
     let request = requestOf(ask, limits, reserved, clock)

@@ -1,3 +1,4 @@
+import type { RateBook } from '@weir/core/prices/rate-book.ts'
 import type { createLimitResolver } from '@weir/policy/match/resolve-limits.ts'
 import type { Policy } from '@weir/policy/policy.ts'
 import type { ManualBlocks } from './limits/manual-blocks.ts'
@@ -10,6 +11,8 @@ export interface DecisionView {
   readonly manualBlocks: ManualBlocks
   /** Whether a limit counts requests in flight. */
   readonly hasSlots: boolean
+  /** What requests cost in money; undefined where the policy has no rate card. */
+  readonly rates: RateBook | undefined
   readonly resolveLimits: ReturnType<typeof createLimitResolver>
   /** The same for a caller whose address is not known: limits by address do not apply. */
   readonly resolveWithoutAddress: ReturnType<typeof createLimitResolver>

@@ -4,7 +4,7 @@ import { JsonPick } from './json-pick.ts'
 import type { RequestMeasure } from './measure-request.ts'
 import { type AfterSource, quantityInText, quantityMax, quantityOf } from './meter.ts'
 import { type MeterReader, OwnFacts, quantityIn } from './meter-reader.ts'
-import type { AnswerReading } from './presets/preset.ts'
+import type { AnsweredBy, AnswerReading } from './presets/preset.ts'
 
 type Headers = Readonly<Record<string, string | readonly string[] | undefined>>
 
@@ -22,6 +22,8 @@ export interface ExchangeEnd {
 export interface AnswerMeasure {
   readonly units: ReadonlyMap<string, number>
   readonly basis: UnitsBasis
+  /** By which model and tier, as far as it says. */
+  readonly by: AnsweredBy
 }
 
 /** What Weir itself measures: of a request that failed, nothing. */
@@ -118,7 +120,7 @@ export class AnswerMeter {
     const basis = this.#addPreset(units, request, end)
     const unsaid = this.#addOwn(units, request, end)
     for (const [unit, used] of units) if (used > quantityMax) units.set(unit, quantityMax)
-    return { units, basis: unsaid ?? basis }
+    return { units, basis: unsaid ?? basis, by: this.#preset?.by ?? {} }
   }
 
   #addPreset(

@@ -1,7 +1,7 @@
 import { JsonPick } from './json-pick.ts'
 import { type BeforeSource, type Dimension, quantityInText, quantityMax, quantityOf } from './meter.ts'
 import { type MeterReader, OwnFacts, quantityIn } from './meter-reader.ts'
-import type { RequestReading } from './presets/preset.ts'
+import type { BoundsOf, RequestReading } from './presets/preset.ts'
 
 /** A place outside the body. */
 export type HeadSource = Exclude<BeforeSource, { readonly kind: 'json' }>
@@ -43,10 +43,13 @@ export class RequestMeter {
   readonly #pick: JsonPick
   readonly #preset: RequestReading | undefined
   readonly #own: OwnFacts
+  readonly #boundsOf: BoundsOf | undefined
   #bytes = 0
 
-  constructor(reader: MeterReader, head: RequestHead) {
+  /** `boundsOf` knows models for which the meter has no bounds. */
+  constructor(reader: MeterReader, head: RequestHead, boundsOf?: BoundsOf) {
     this.#reader = reader
+    this.#boundsOf = boundsOf
     this.#head = head
     this.#own = new OwnFacts(reader.ownRequest)
     this.#preset = reader.preset?.readRequest(reader.meter)
@@ -71,7 +74,7 @@ export class RequestMeter {
       if (this.#pick.isAmbiguous.includes(true))
         return { wrong: 'a member of the body occurs more than once, or in another spelling' }
     }
-    const found = this.#preset?.measured(bytes)
+    const found = this.#preset?.measured(bytes, this.#boundsOf)
     if (found?.wrong !== undefined) return { wrong: found.wrong }
     const most = new Map(Object.entries(found?.most ?? {}))
     for (const [unit, { before, otherwise }] of meter.units) {

@@ -38,6 +38,21 @@ export const presetNames = ['openai', 'anthropic', 'mcp'] as const
 /** One of `presetNames`. */
 export type PresetName = (typeof presetNames)[number]
 
+/** The units that the responses of each preset's API report. */
+export const presetUnits = {
+  openai: ['input_tokens', 'cache_read_input_tokens', 'output_tokens', 'reasoning_output_tokens', 'tokens'],
+  anthropic: [
+    'input_tokens',
+    'output_tokens',
+    'tokens',
+    'cache_read_input_tokens',
+    'cache_creation_input_tokens',
+    'cache_creation_1h_input_tokens',
+    'web_search_requests',
+  ],
+  mcp: ['calls'],
+} as const satisfies Readonly<Record<PresetName, readonly string[]>>
+
 /** What an exchange is measured by. */
 export interface Meter {
   readonly name: string

@@ -97,7 +97,7 @@ export async function readPolicyAt(
     client,
     `SELECT kind, name, argMax(h.body, h.offset) AS body FROM policy_history AS h
      WHERE ${ofTopic} AND h.offset <= {offset:UInt64}
-       AND (h.kind IN ('limit', 'plan', 'route', 'price') OR (h.kind = 'subject' AND h.name = {subject:String}))
+       AND (h.kind IN ('limit', 'plan', 'route', 'price', 'rateCard') OR (h.kind = 'subject' AND h.name = {subject:String}))
      GROUP BY kind, name HAVING body != ''`,
     { topic, topicId: change.topic_id, offset: change.offset, subject },
   )

@@ -4,7 +4,7 @@ import type { EntityChange, EntityKind, JsonObject } from '@weir/policy/entities
 import type { PolicyHistoryRow } from './history-queries.ts'
 
 /** What the limits and prices of a request follow from. Others are left out: some of them hold credentials. */
-const historyKinds = ['limit', 'plan', 'route', 'price', 'subject'] as const satisfies readonly EntityKind[]
+const historyKinds = ['limit', 'plan', 'route', 'price', 'rateCard', 'subject'] as const satisfies readonly EntityKind[]
 /** One of `historyKinds`. */
 type HistoryKind = (typeof historyKinds)[number]
 

@@ -12,6 +12,7 @@ export interface JsonObject {
  * their subjects.
  */
 export const sectionOf = {
+  rateCard: 'rateCards',
   limit: 'limits',
   upstream: 'upstreams',
   meter: 'meters',

@@ -4,18 +4,18 @@ import type { Limit } from '@weir/core/limits/limit.ts'
 import type { Refusal, Refusals } from '@weir/core/limits/refusal.ts'
 import type { Budget } from '@weir/core/prices/budget.ts'
 import type { PriceList } from '@weir/core/prices/price-list.ts'
+import type { RateCard } from '@weir/core/prices/rate-card.ts'
 import type { Meter } from '@weir/meters/meter.ts'
 import type { Token } from './access-token.ts'
 import type { CostSource } from './policy-values.ts'
 import type { EndpointKeys } from './reader/endpoint-keys.ts'
 
-/**
- * What people write in weir.yaml, checked, with names resolved and defaults filled in. Immutable: a change is a new
- * Policy.
- */
+/** What people write in weir.yaml, checked: names resolved, defaults filled in. A change is a new Policy. */
 export interface Policy {
   readonly plans: ReadonlyMap<string, Plan>
   readonly prices: ReadonlyMap<string, PriceList>
+  /** By name, which is the unit that each makes. */
+  readonly rateCards: ReadonlyMap<string, RateCard>
   readonly limits: ReadonlyMap<string, Limit>
   /** Limits with `applies: all`, in the policy's order. */
   readonly limitsForAll: readonly Limit[]

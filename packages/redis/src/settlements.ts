@@ -1,9 +1,10 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { LimitState } from '@weir/core/limits/decision.ts'
-import { costMax, settleMsMax } from '@weir/core/limits/limit-store.ts'
+import { settleMsMax } from '@weir/core/limits/limit-store.ts'
 import type { SettlementLimit } from '@weir/core/limits/script-codec.ts'
 import { phases } from '@weir/core/limits/script-protocol.ts'
 import type { RenewResult, Settlement, SettlementResult } from '@weir/core/limits/settlement.ts'
+import { nanosPerRequestMax } from '@weir/core/prices/rate-card.ts'
 import { withTimeout } from '@weir/runtime/with-timeout.ts'
 import type { Redis } from 'ioredis'
 import type { ClusterConnection } from './cluster-connection.ts'
@@ -302,7 +303,8 @@ function whyNot(marker: Marker, { cost = 0, units = new Map(), isOwn }: Settleme
   if (marker.phase !== phases.OPEN) return undefined
   const settleMax = isOwn === true ? marker.cost : settleMaxOf(marker)
   if (cost > settleMax) return { kind: 'too-much', settleMax }
-  const mostOf = (unit: string) => (isOwn === true ? (marker.text.units?.[unit] ?? 0) : costMax)
+  // Entry points bound what callers say; the most of all is an amount of money.
+  const mostOf = (unit: string) => (isOwn === true ? (marker.text.units?.[unit] ?? 0) : nanosPerRequestMax)
   const unit = [...units].find(([name, quantity]) => quantity > mostOf(name))?.[0]
   return unit === undefined ? undefined : { kind: 'too-much', settleMax: mostOf(unit), unit }
 }

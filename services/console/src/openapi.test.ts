@@ -90,6 +90,7 @@ const asked: readonly (readonly [request: string, path: string, options?: object
   ...[
     'plans',
     'prices',
+    'rateCards',
     'limits',
     'routes',
     'refusals',

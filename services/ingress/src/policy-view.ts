@@ -1,4 +1,5 @@
 import { countsInFlight } from '@weir/core/limits/algorithm-facts.ts'
+import { RateBook } from '@weir/core/prices/rate-book.ts'
 import type { DecisionView } from '@weir/decide/decision-view.ts'
 import { ManualBlocks } from '@weir/decide/limits/manual-blocks.ts'
 import { type PresetName, presetMeters } from '@weir/meters/meter.ts'
@@ -52,6 +53,7 @@ function viewOf(policy: Policy, offset: () => number, before?: PolicyView): Poli
     offset,
     manualBlocks: new ManualBlocks(policy.blocks),
     hasSlots: [...policy.limits.values()].some(countsInFlight),
+    rates: policy.rateCards.size === 0 ? undefined : new RateBook(policy.rateCards.values()),
     findRoute,
     matchRoute: createRouteMatcher(routes, findRoute),
     descriptors: before?.policy.routes === routes ? before.descriptors : createDescriptorMatcher(routes),

@@ -204,6 +204,7 @@ describe('a name that every object of JavaScript has', () => {
     refusals: '{"status":418}',
     upstreams: '{"url":"https://a.example.com"}',
     meters: '{"preset":"mcp"}',
+    rateCards: '{"currency":"USD","unknown":"count","prices":[]}',
     endpoints: '{"url":"https://a.example.com","secretEnv":"A"}',
     watches: '{"alert":"weir.denied_rate.high","per":"all"}',
     unsubscribed: '{"email":["0123456789ab"]}',

@@ -169,6 +169,7 @@ export const attempts: readonly (readonly [number, string, Must, Sent?])[] = [
     'refusals',
     'upstreams',
     'meters',
+    'rateCards',
     'endpoints',
     'watches',
     'unsubscribed',

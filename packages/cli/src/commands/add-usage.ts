@@ -4,6 +4,7 @@ import { Option } from 'commander'
 import type { CommandParts } from '../command-parts.ts'
 import { withExamples } from '../help-examples.ts'
 import { labelFilter, wholeNumber } from '../option-values.ts'
+import { addRatesCommands } from './add-rates.ts'
 import { addSpendCommands } from './add-spend.ts'
 
 interface Described {
@@ -16,7 +17,7 @@ const inOption = (name: string) => name.replaceAll('_', '-')
 /** Parameters that the command sets itself; `--no-other` is an option. */
 const isOwn = (name: string) => ['after', 'csv', 'numbers', 'other'].includes(name)
 
-/** Adds `weir usage`, `weir spend` and `weir why`. */
+/** Adds `weir usage`, `weir spend`, `weir rates` and `weir why`. */
 export function addUsageCommands(parts: CommandParts): void {
   const { program, common, context, file } = parts
   const usage = common(program.command('usage'))
@@ -69,6 +70,7 @@ export function addUsageCommands(parts: CommandParts): void {
   ])
 
   addSpendCommands(usage, parts)
+  addRatesCommands(parts)
 
   const why = common(program.command('why'))
     .description('Explain a decision: which limit refused the request, and what would have allowed it.')

@@ -1,6 +1,6 @@
 import type { Writable } from 'node:stream'
 import type { UnitRow, UnitUsage, Usage, UsageRow } from '@weir/api/usage.ts'
-import { change } from '@weir/core/format.ts'
+import { change, quantity } from '@weir/core/format.ts'
 import { printable } from '@weir/core/printable.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { askConsole, type ConsoleAddress, type ConsoleRequest, requireConsole } from '../console/console-client.ts'
@@ -40,8 +40,10 @@ const inQuery = (option: string) => option.replaceAll(/[A-Z]/g, (letter) => `_${
 /** A row of either kind of answer. */
 type Row = Partial<Omit<UsageRow, 'previous'> & Pick<UnitRow, 'quantity'>>
 
-const sumsOf = ({ quantity, cost, count, denied, change: changed, amount, currency }: Row) => [
-  ...(quantity === undefined ? [cost, count, denied] : [quantity, count]).map((sum) => countCell(sum ?? null)),
+const sumsOf = ({ quantity: sum, cost, count, denied, change: changed, amount, currency }: Row, money?: string) => [
+  ...(sum === undefined
+    ? [cost, count, denied].map((one) => countCell(one ?? null))
+    : [quantity(sum, money), countCell(count ?? null)]),
   ...(changed === undefined ? [] : [change(changed)]),
   ...(amount === undefined ? [] : [amount ?? '-', currency ?? '-']),
 ]
@@ -137,9 +139,14 @@ export async function showUsage(
   const sums = asked.unit === undefined ? ['UNITS', 'DECISIONS', 'REFUSED'] : ['QUANTITY', 'RECORDS']
   const head = [...columns, ...sums, ...more]
   const { totals } = page
+  const money = 'currency' in page ? page.currency : undefined
   const hasTotal = columns.length > 0 && totals !== undefined
-  const total = hasTotal ? [['total', ...columns.slice(1).map(() => ''), ...sumsOf(totals)]] : []
-  const lines = rows.map((row) => [...(isTimed ? [momentCell(row.ts)] : []), ...namesOf(row, by), ...sumsOf(row)])
+  const total = hasTotal ? [['total', ...columns.slice(1).map(() => ''), ...sumsOf(totals, money)]] : []
+  const lines = rows.map((row) => [
+    ...(isTimed ? [momentCell(row.ts)] : []),
+    ...namesOf(row, by),
+    ...sumsOf(row, money),
+  ])
   context.print(textTable([head, ...lines, ...total]))
   const span = `${momentCell(page.from)} to ${momentCell(page.to)}`
   context.report(`counted until ${momentCell(page.complete_through, 'not known yet')}; period: ${span}`)

@@ -127,6 +127,14 @@ function unitLines(decision: Explanation): string[] {
   ]
 }
 
+/** Says in lines how what it used was priced; none without a rate card. */
+function priceLines({ prices }: Explanation): string[] {
+  const cells = prices.map(({ unit, quantity, price, amount, currency, entry, from }) => {
+    return [unit, countCell(quantity), price, `${amount} ${currency}`, entry || 'every request', momentCell(from)]
+  })
+  return cells.length === 0 ? [] : [textTable([['PRICED', 'QUANTITY', 'PRICE', 'AMOUNT', 'ENTRY', 'SINCE'], ...cells])]
+}
+
 /** Explains one decision: why it came out as it did, and what would have admitted it. */
 export async function explainDecision(
   named: string | undefined,
@@ -138,5 +146,9 @@ export async function explainDecision(
     path: `/v1/decisions/${encodeURIComponent(id)}`,
     comesWithinMs: meteredWithinMs,
   })
-  context.print(options.json ? JSON.stringify(found) : [explanationText(found), ...unitLines(found)].join('\n'))
+  context.print(
+    options.json
+      ? JSON.stringify(found)
+      : [explanationText(found), ...unitLines(found), ...priceLines(found)].join('\n'),
+  )
 }

@@ -98,6 +98,8 @@ export interface Limit {
    * callers name, such as `tokens`.
    */
   readonly unit?: string
+  /** Of a limit that counts money, in whole nano-units: the currency of its rate card, by ISO 4217. */
+  readonly currency?: string
   /** Most units of a request that it holds until the request is settled; absent for all that it may use. */
   readonly hold?: number
   /** Never empty. */

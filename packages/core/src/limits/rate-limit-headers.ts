@@ -110,8 +110,8 @@ function stateUnknown(decision: Decision, limits: readonly Limit[]): string {
 }
 
 function policyItem(limit: Limit): string {
-  const { unit = 'requests' } = limit
-  const qu = unit === 'requests' ? '' : `;qu="${unit}"`
+  const { unit = 'requests', currency } = limit
+  const qu = unit === 'requests' ? '' : `;qu="${unit}${currency === undefined ? '' : '-nano'}"`
   const item = `"${limit.name}";q=${Math.min(limit.size, integerMax)}${qu}`
   if (countsInFlight(limit)) return `${item};qu="concurrent-requests"`
   const seconds = windowSeconds(limit.span)

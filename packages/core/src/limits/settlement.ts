@@ -17,6 +17,8 @@ export interface Settlement {
   readonly units?: Units | undefined
   /** How `units` are known; absent where the caller reports them. */
   readonly basis?: UnitsBasis | undefined
+  /** Labels of its usage, where they are not those of the decision. */
+  readonly dims?: Readonly<Record<string, string>> | undefined
   /** It used nothing at all. */
   readonly isUnused?: boolean | undefined
   /**

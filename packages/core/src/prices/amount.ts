@@ -14,6 +14,23 @@ export function parseAmount(text: string): Amount | undefined {
   return whole === undefined ? undefined : BigInt(whole) * scale + BigInt(fraction.padEnd(places, '0'))
 }
 
+/** Amounts of nano-units are thousandths. */
+const perNano = 1_000n
+
+/** Reads a decimal text as whole nano-units; undefined for anything else, and beyond 9,000,000. */
+export function parseNanos(text: string): number | undefined {
+  const amount = parseAmount(text)
+  const isWhole = amount !== undefined && amount % perNano === 0n && amount <= nanosMax * perNano
+  return isWhole ? Number(amount / perNano) : undefined
+}
+
+/** The largest size of a limit, `unitsMax` of the policy: up to here counts in Redis are exact. */
+const nanosMax = 9_000_000_000_000_000n
+
+/** Writes whole nano-units as an amount, with at least two places: `0.0108`, `20.00`. */
+export const formatNanos = (nanos: number | bigint | string): string =>
+  formatAmount(BigInt(typeof nanos === 'number' ? Math.round(nanos) : nanos) * perNano, 2)
+
 /** Writes an amount exactly, with at least `digits` places: `0.0008`, and `49.00` with 2. */
 export function formatAmount(amount: Amount, digits = 0): string {
   const size = amount < 0n ? -amount : amount

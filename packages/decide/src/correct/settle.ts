@@ -6,7 +6,7 @@ import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
 import type { DecisionLog, Settlements } from '../ports.ts'
 import type { ChargedDecision } from '../types.ts'
 import type { CorrectionAckQueue } from './correction-ack-queue.ts'
-import { correctionId, encodeCorrectionOpen, parseContext } from './correction-record.ts'
+import { correctionId, encodeCorrectionOpen, parseContext, withDims } from './correction-record.ts'
 import type { Corrections } from './corrections.ts'
 
 /** What a caller that settles a decision is answered. */
@@ -121,15 +121,12 @@ export class Settling {
     return answer
   }
 
-  async #record(
-    { subject, id, basis }: Settlement,
-    settled: Settled,
-    known: GivenRecord | undefined,
-  ): Promise<boolean> {
+  async #record(settlement: Settlement, settled: Settled, known: GivenRecord | undefined): Promise<boolean> {
     const { log } = this.#parts
+    const { subject, id } = settlement
     if (known?.state === 'in-doubt') return false
     if (known?.state !== 'written') {
-      const line = correctionLine(subject, id, settled, basis)
+      const line = correctionLine(settlement, settled)
       if (this.#given.size >= givenMax || !log.append(subject, line, true)) return false
       const given: GivenRecord = { state: 'in-doubt' }
       this.#given.set(id, given)
@@ -170,8 +167,8 @@ export class Settling {
 }
 
 /** The record is dated like the decision, and its limits say how they stood when it was settled. */
-function correctionLine(subject: string, decisionId: string, settled: Settled, basis: Settlement['basis']): string {
-  const context = parseContext(settled.context)
+function correctionLine({ subject, id: decisionId, basis, dims }: Settlement, settled: Settled): string {
+  const context = withDims(parseContext(settled.context), dims)
   const sinceMs = Math.round(settled.settledAtUs / 1_000) - context.tsMs
   const limits = settled.limits.map((state) => ({ ...state, resetMs: Math.max(0, state.resetMs + sinceMs) }))
   const adjustment = settled.cost - settled.chargedCost

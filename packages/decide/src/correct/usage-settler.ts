@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { rootOf, type Units } from '@weir/core/limits/limit-store.ts'
-import type { UnitsBasis } from '@weir/core/limits/settlement.ts'
+import type { Settlement, UnitsBasis } from '@weir/core/limits/settlement.ts'
 import type { ChargedDecision } from '../types.ts'
+import { withDims } from './correction-record.ts'
 import type { Corrections } from './corrections.ts'
 import type { Settling } from './settle.ts'
 
@@ -11,6 +12,8 @@ export interface Usage {
   readonly cost?: number | undefined
   readonly units: Units
   readonly basis: UnitsBasis
+  /** Its labels, where they are not those of the decision. */
+  readonly dims?: Settlement['dims']
 }
 
 /** Settlements that wait for Redis: as many as the journal takes corrections meanwhile. Beyond it holds stay. */
@@ -66,14 +69,14 @@ export class UsageSettler {
   }
 
   /** Resolves to whether this usage counts: not where another caller had settled the request to something else. */
-  async #settleUntilDone(charged: ChargedDecision, { cost, units, basis }: Usage): Promise<boolean> {
+  async #settleUntilDone(charged: ChargedDecision, { cost, units, basis, dims }: Usage): Promise<boolean> {
     const { id, request, decision, context } = charged
     const { subject } = request.scope
     const root = rootOf(request.scope)
     // Where nothing was held the record alone says what was used.
     const isHeld = request.reservation !== undefined && request.limits.length > 0 && decision.charged === 'yes'
     for (let pauseMs = firstPauseMs; isHeld; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
-      const { kind } = await this.#settling.settle({ subject, root, id, cost, units, basis })
+      const { kind } = await this.#settling.settle({ subject, root, id, cost, units, basis, dims })
       if (kind === 'settled' || kind === 'conflict') return kind === 'settled'
       if (kind !== 'unavailable' && kind !== 'unrecorded' && kind !== 'busy') break
       await delay(pauseMs, undefined, { ref: false })
@@ -82,7 +85,7 @@ export class UsageSettler {
     this.#corrections.record({
       decisionId: id,
       subject,
-      context,
+      context: withDims(context, dims),
       adjustment: cost === undefined ? 0 : cost - request.cost,
       charged: decision.charged,
       limits: [],

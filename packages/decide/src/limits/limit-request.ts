@@ -9,6 +9,8 @@ import {
   type Reservation,
   type ScopeValues,
 } from '@weir/core/limits/limit-store.ts'
+import type { RateBook } from '@weir/core/prices/rate-book.ts'
+import { withRequest } from '@weir/core/prices/rate-card.ts'
 import { ancestorsOf } from '@weir/policy/ancestors.ts'
 import { slotMs } from '../slots/slot-keeper.ts'
 import { contextOf, type DecisionRequest } from '../types.ts'
@@ -17,6 +19,22 @@ import { contextOf, type DecisionRequest } from '../types.ts'
 export function limitsOf({ limits, view, subject, route, ip }: DecisionRequest): readonly Limit[] {
   if (limits !== undefined) return limits
   return ip === '' ? view.resolveWithoutAddress(subject, route) : view.resolveLimits(subject, route)
+}
+
+/**
+ * Returns the request with what it costs in money, of one that no meter measures. Its caller may say that it is more.
+ * Descriptors have costs of their own.
+ */
+export function withMoney(ask: DecisionRequest, rates: RateBook, nowMs: number): DecisionRequest {
+  if (!rates.pricesEvery || ask.meter !== undefined || ask.hasOverrides === true) return ask
+  const units = new Map(ask.units)
+  for (const { card, nanos, lines } of rates.priceAll(withRequest(new Map(), ask.cost), {
+    atMs: nowMs,
+    values: new Map(),
+  })) {
+    if (lines.length > 0) units.set(card.name, Math.max(nanos, units.get(card.name) ?? 0))
+  }
+  return units.size === 0 ? ask : { ...ask, units }
 }
 
 /** Returns the values that the request is counted by. */

@@ -1,7 +1,10 @@
 import type { Fact } from '../json-pick.ts'
-import { type Meter, quantityOf } from '../meter.ts'
+import { type Meter, presetUnits, quantityOf } from '../meter.ts'
 import {
+  type AnsweredBy,
   type AnswerReading,
+  type Bounds,
+  boundedMeter,
   countedTokens,
   type Preset,
   PromptBound,
@@ -85,7 +88,7 @@ const request: Readonly<Record<string, Take>> = {
   },
 }
 
-function mostOf({ prompt, ...facts }: AnthropicFacts, meter: Meter, bytes: number): Quantities | undefined {
+function mostOf({ prompt, ...facts }: AnthropicFacts, meter: Bounds, bytes: number): Quantities | undefined {
   const input = prompt.input(bytes, meter)
   const output = facts.mostOutput ?? meter.maxOutput
   if (input === undefined || output === undefined) return undefined
@@ -102,8 +105,8 @@ function readRequest(meter: Meter): RequestReading {
   const facts: AnthropicFacts = { prompt, model: '', mostOutput: undefined, uses: 0, searchTools: 0, wrong: undefined }
   return {
     found: (pattern, fact) => takes[pattern]?.(facts, fact),
-    measured: (bytes) => ({
-      most: mostOf(facts, meter, bytes),
+    measured: (bytes, boundsOf) => ({
+      most: mostOf(facts, boundedMeter(meter, facts.model, boundsOf), bytes),
       dimensions: { model: facts.model },
       isDeferred: false,
       wrong: facts.wrong,
@@ -126,7 +129,12 @@ const places = ['/usage', '/message/usage', '/usage/iterations/*'] as const
 const usagePatterns = places.flatMap((place) => members.map((member) => `${place}/${member}`))
 /** Where the patterns of runs within one answer begin. */
 const iterationsFrom = 2 * members.length
+/** The model and the tier that answered, each in the answer or in the message of a stream. */
+const byPatterns = ['/model', '/message/model', '/usage/service_tier', '/message/usage/service_tier']
 const textPatterns = ['/delta/text', '/delta/thinking', '/delta/partial_json', '/content/*/text', '/content/*/thinking']
+
+/** Where the patterns of texts begin. */
+const textsFrom = usagePatterns.length + byPatterns.length
 
 class AnthropicAnswer implements AnswerReading {
   readonly #said: Partial<Record<Member, number>> = {}
@@ -136,6 +144,7 @@ class AnthropicAnswer implements AnswerReading {
   /** Whether it came so far that its usage is said: what a stream begins with says a few tokens. */
   #isSaid = false
   readonly seen: SeenAnswer = { bytes: 0, events: 0 }
+  readonly by: AnsweredBy = {}
 
   found(pattern: number, fact: Fact): void {
     const member = members[pattern % members.length]
@@ -145,6 +154,9 @@ class AnthropicAnswer implements AnswerReading {
       if (pattern < iterationsFrom) this.#said[member] = quantity
       else this.#addRun(member, quantity)
       if (pattern < members.length && member === 'output_tokens') this.#isSaid = true
+    } else if (pattern < textsFrom) {
+      const text = textIn(fact)
+      if (text !== '') this.by[pattern < usagePatterns.length + 2 ? 'model' : 'tier'] = text
     } else if (fact.kind === 'text') this.seen.bytes += fact.size
   }
 
@@ -187,18 +199,10 @@ class AnthropicAnswer implements AnswerReading {
 
 /** Anthropic's Messages API, and what speaks it. */
 export const anthropic: Preset = {
-  units: [
-    'input_tokens',
-    'output_tokens',
-    'tokens',
-    'cache_read_input_tokens',
-    'cache_creation_input_tokens',
-    'cache_creation_1h_input_tokens',
-    'web_search_requests',
-  ],
+  units: presetUnits.anthropic,
   dimensions: ['model'],
   requestPatterns: Object.keys(request),
-  answerPatterns: [...usagePatterns, ...textPatterns],
+  answerPatterns: [...usagePatterns, ...byPatterns, ...textPatterns],
   usageMark: Buffer.from('_tokens"'),
   readRequest,
   readAnswer: () => new AnthropicAnswer(),

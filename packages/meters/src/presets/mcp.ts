@@ -1,4 +1,5 @@
 import type { Fact } from '../json-pick.ts'
+import { presetUnits } from '../meter.ts'
 import type { Preset, RequestReading } from './preset.ts'
 
 /** JSON-RPC of the Model Context Protocol over HTTP (modelcontextprotocol.io): one message, or several in a list. */
@@ -35,7 +36,7 @@ class McpRequest implements RequestReading {
 
 /** Servers of the Model Context Protocol. Their answers change nothing. */
 export const mcp: Preset = {
-  units: ['calls'],
+  units: presetUnits.mcp,
   dimensions: ['tool'],
   requestPatterns: patterns,
   answerPatterns: [],

@@ -1,7 +1,10 @@
 import type { Fact } from '../json-pick.ts'
-import { type Meter, quantityOf } from '../meter.ts'
+import { type Meter, presetUnits, quantityOf } from '../meter.ts'
 import {
+  type AnsweredBy,
   type AnswerReading,
+  type BoundsOf,
+  boundedMeter,
   countedTokens,
   type Preset,
   PromptBound,
@@ -111,8 +114,9 @@ const request: Readonly<Record<string, Take>> = {
   },
 }
 
-function mostOf(of: OpenAiFacts, bytes: number): Quantities | undefined {
-  const { prompt, meter, choices } = of
+function mostOf(of: OpenAiFacts, bytes: number, boundsOf?: BoundsOf): Quantities | undefined {
+  const { prompt, choices } = of
+  const meter = boundedMeter(of.meter, of.model, boundsOf)
   const input = prompt.input(bytes, meter)
   // Which of a chat's two names holds is the supplier's to choose: the larger bounds it.
   const written = of.isChat ? of.mostOfChat : of.mostOfResponse
@@ -142,8 +146,8 @@ function readRequest(meter: Meter): RequestReading {
   }
   return {
     found: (pattern, fact) => takes[pattern]?.(facts, fact),
-    measured: (bytes) => ({
-      most: mostOf(facts, bytes),
+    measured: (bytes, boundsOf) => ({
+      most: mostOf(facts, bytes, boundsOf),
       wrong: facts.wrong,
       dimensions: { model: facts.model },
       isDeferred: facts.isDeferred,
@@ -158,12 +162,14 @@ const usage = {
   cache_read_input_tokens: ['prompt_tokens_details/cached_tokens', 'input_tokens_details/cached_tokens'],
   output_tokens: ['completion_tokens', 'output_tokens'],
   reasoning_output_tokens: ['completion_tokens_details/reasoning_tokens', 'output_tokens_details/reasoning_tokens'],
-} as const
+} as const satisfies Readonly<Record<Exclude<(typeof presetUnits.openai)[number], 'tokens'>, readonly string[]>>
 
 const units = Object.keys(usage) as (keyof typeof usage)[]
 /** By position of the patterns: the unit that each says. */
 const unitAt = units.flatMap((unit) => usage[unit].flatMap(() => [unit, unit]))
 const usagePatterns = units.flatMap((unit) => usage[unit].flatMap((at) => [`/usage/${at}`, `/response/usage/${at}`]))
+/** The model and the tier that answered: of chat, and of responses. */
+const byPatterns = ['/model', '/response/model', '/service_tier', '/response/service_tier']
 /** What a client sees of an answer: a piece of it in each event. */
 const textPatterns = [
   '/choices/*/delta/content',
@@ -177,15 +183,22 @@ const textPatterns = [
   '/delta',
 ]
 
+/** Where the patterns of texts begin. */
+const textsFrom = usagePatterns.length + byPatterns.length
+
 class OpenAiAnswer implements AnswerReading {
   readonly #said: Quantities = {}
   readonly seen: SeenAnswer = { bytes: 0, events: 0 }
+  readonly by: AnsweredBy = {}
 
   found(pattern: number, fact: Fact): void {
     const unit = unitAt[pattern]
     if (unit !== undefined) {
       const quantity = quantityOf(fact.value)
       if (quantity !== undefined) this.#said[unit] = quantity
+    } else if (pattern < textsFrom) {
+      const text = textIn(fact)
+      if (text !== '') this.by[pattern < usagePatterns.length + 2 ? 'model' : 'tier'] = text
     } else if (fact.kind === 'text') this.seen.bytes += fact.size
   }
 
@@ -206,10 +219,10 @@ class OpenAiAnswer implements AnswerReading {
 
 /** OpenAI's API, and what speaks it. */
 export const openai: Preset = {
-  units: [...units, 'tokens'],
+  units: presetUnits.openai,
   dimensions: ['model'],
   requestPatterns: Object.keys(request),
-  answerPatterns: [...usagePatterns, ...textPatterns],
+  answerPatterns: [...usagePatterns, ...byPatterns, ...textPatterns],
   usageMark: Buffer.from('_tokens"'),
   readRequest,
   readAnswer: () => new OpenAiAnswer(),

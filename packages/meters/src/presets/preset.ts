@@ -1,3 +1,4 @@
+import type { ModelBounds } from '@weir/core/prices/rate-card.ts'
 import type { Fact } from '../json-pick.ts'
 import { type Meter, quantityMax, quantityOf } from '../meter.ts'
 
@@ -7,9 +8,21 @@ export type Quantities = Record<string, number>
 /** What is read of one request's body. */
 export interface RequestReading {
   found(pattern: number, fact: Fact): void
-  /** What the whole of it says, with its bytes. */
-  measured(bytes: number): PresetRequest
+  /** What the whole of it says, with its bytes. `boundsOf` knows models for which the meter has no bounds. */
+  measured(bytes: number, boundsOf?: BoundsOf): PresetRequest
 }
+
+/** Returns the most tokens of a model; undefined for one that is not known. */
+export type BoundsOf = (model: string) => ModelBounds | undefined
+
+/** Returns the meter, with a model's bounds where it has none. */
+export function boundedMeter({ promptRatio, ...own }: Meter, model: string, boundsOf?: BoundsOf): Bounds {
+  const { context, maxOutput } = boundsOf?.(model) ?? {}
+  return { promptRatio, context: own.context ?? context, maxOutput: own.maxOutput ?? maxOutput }
+}
+
+/** What of a meter bounds a request. */
+export type Bounds = Pick<Meter, 'promptRatio' | 'context' | 'maxOutput'>
 
 /** A request as a preset reads it. */
 export interface PresetRequest {
@@ -30,6 +43,7 @@ export interface PresetRequest {
 /** What is read of one answer. */
 export interface AnswerReading {
   readonly seen: SeenAnswer
+  readonly by: AnsweredBy
   found(pattern: number, fact: Fact): void
   /** An event of a stream begins: what repeats in it is a list of its own. */
   eventBegins(): void
@@ -37,6 +51,12 @@ export interface AnswerReading {
   reported(): Quantities | undefined
   /** What was seen of it, where it does not say: with the bytes of both bodies. */
   counted(bytesIn: number, bytesOut: number): Quantities
+}
+
+/** The model and the service tier that an answer says; undefined until it does. */
+export interface AnsweredBy {
+  model?: string
+  tier?: string
 }
 
 /** One supplier's requests and answers. */
@@ -77,7 +97,7 @@ export class PromptBound {
   }
 
   /** Tokens that the model reads at most. Rare letters are a token a byte, so that a ratio of 1 is a proof. */
-  input(bytes: number, { promptRatio, context }: Meter): number | undefined {
+  input(bytes: number, { promptRatio, context }: Bounds): number | undefined {
     const most =
       this.isBeyondBytes || this.isHosted
         ? context

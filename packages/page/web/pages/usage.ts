@@ -1,5 +1,5 @@
 import type { Usage, UsageRow } from '@weir/api/usage.ts'
-import { change, count } from '@weir/core/format.ts'
+import { change, count, quantity } from '@weir/core/format.ts'
 import { pathOf, useAnswer } from '../api.ts'
 import { html } from '../html.ts'
 import { hrefOf, setParams, useLocation } from '../location.ts'
@@ -14,7 +14,7 @@ import { spanOf } from '../parts/span-range.ts'
 import { Table } from '../parts/table.ts'
 import { Parts } from '../parts/tabs.ts'
 import { measureNames, sumOf, UsageChart } from '../parts/usage-chart.ts'
-import { type AnyRow, usageColumns } from '../parts/usage-columns.ts'
+import { type AnyRow, currencyOf, usageColumns } from '../parts/usage-columns.ts'
 import { AnswersPanels } from './answers-of-upstreams.ts'
 import { asFilter } from './subjects.ts'
 
@@ -133,7 +133,7 @@ function DecisionsView({ question }: { readonly question: Question }) {
   const columns = by.split(',')
   const totals: AnyRow | undefined = groups.asked.data?.totals
   const total = (unit === '' ? totals?.cost : totals?.quantity) ?? '0'
-  const shown = usageColumns(columns, comparison?.label, total, unit)
+  const shown = usageColumns(columns, comparison?.label, total, unit, currencyOf(groups.asked.data))
   const listTitle = `${upper(grouped)}, top ${top}`
   return html`
     <${Panel} title=${title} asked=${chart} path=${isByLine ? linesPath : chartPath} rows=${11} empty=${nothing}>
@@ -142,7 +142,7 @@ function DecisionsView({ question }: { readonly question: Question }) {
     <${Panel} title=${listTitle} asked=${groups.asked} path=${groups.path} rows=${22} empty=${nothing} tools=${html`<${Exports} question=${question} /><${ExportCsv} name=${`usage ${unit} by ${columns.join(' ')} ${span.label}`} columns=${shown} rows=${groups.rows} />`}>
       ${(data: Usage) => html`<div class="stack">
         <${Table} caption="Usage by group" columns=${shown} rows=${groups.rows} keyOf=${rowKey(columns)} order=${groups.order} onOrder=${(one: string) => setParams({ order: one })} />
-        <p class="quiet">Total: ${count(total)} ${unit || 'units'}, ${count(data.totals.count)} ${unit === '' ? `decisions, ${count(data.totals.denied)} refused` : 'records'}${data.totals.change === undefined ? '' : `; ${change(data.totals.change)} vs ${comparison?.label}`}.</p>
+        <p class="quiet">Total: ${quantity(total, currencyOf(data))} ${unit || 'units'}, ${count(data.totals.count)} ${unit === '' ? `decisions, ${count(data.totals.denied)} refused` : 'records'}${data.totals.change === undefined ? '' : `; ${change(data.totals.change)} vs ${comparison?.label}`}.</p>
       </div>`}
     <//>
   `

@@ -1,5 +1,5 @@
 import type { LimitState, SubjectLimits } from '@weir/api/limits.ts'
-import { count, length } from '@weir/core/format.ts'
+import { count, length, quantity } from '@weir/core/format.ts'
 import { useState } from 'preact/hooks'
 import { askSettings, send, useAnswer } from '../api.ts'
 import { html } from '../html.ts'
@@ -12,14 +12,14 @@ import { Because, heldOf, Meter, Part, Time } from './words.ts'
 
 const pathOfSubject = (id: string) => `/v1/subjects/${encodeURIComponent(id)}`
 
-const heldText = (held: number) => (held === 0 ? '' : `, ${count(held)} held`)
+const heldText = (held: number, currency: string | null) => (held === 0 ? '' : `, ${quantity(held, currency)} held`)
 
 const used = (limit: LimitState) => {
-  const { used: now, capacity, by } = limit
+  const { used: now, capacity, by, currency } = limit
   const held = heldOf(limit)
   return now === null
     ? html`<span class="quiet">counts by ${by.filter((one) => one !== 'subject').join(', ')}</span>`
-    : html`<span class="row tight"><${Meter} used=${now} size=${capacity} held=${held} />${count(now)} of ${count(capacity)}${heldText(held)}</span>`
+    : html`<span class="row tight"><${Meter} used=${now} size=${capacity} held=${held} />${quantity(now, currency)} of ${quantity(capacity, currency)}${heldText(held, currency)}</span>`
 }
 
 /** Seconds and minutes are waited for; of hours and days one wants to know when they end. */
@@ -42,7 +42,7 @@ const state = ({ blocked_ms: blocked, reset_ms: reset, mode, remaining, used: un
 const columns: readonly Column<LimitState>[] = [
   { name: 'Limit', isPlain: true, cell: ({ name }) => html`<b><${Part} kind="limits" name=${name} /></b>` },
   { name: 'Used', isPlain: true, cell: used },
-  { name: 'Left', isNumber: true, cell: ({ remaining }) => count(remaining) },
+  { name: 'Left', isNumber: true, cell: ({ remaining, currency }) => quantity(remaining, currency) },
   { name: 'State', isPlain: true, cell: state },
   { name: 'Source', isMinor: true, cell: ({ because }) => html`<${Because} words=${because} />` },
 ]
@@ -61,7 +61,7 @@ interface LimitAction {
 /** Forgets what a limit of a subject counted. */
 function Reset({ id, limit, again }: LimitAction) {
   const run = () => send('POST', `${pathOfSubject(id)}/limits/reset`, { limit: limit.name })
-  const about = html`<p>Resets ${limit.used === null ? 'all' : count(limit.used)} used units of ${limit.name} and lifts its block. The history records it.</p>`
+  const about = html`<p>Resets ${limit.used === null ? 'all' : quantity(limit.used, limit.currency)} used units of ${limit.name} and lifts its block. The history records it.</p>`
   return html`<${Action} label="Reset" scope="limits" about=${about} run=${run} again=${again} />`
 }
 
@@ -98,7 +98,7 @@ const isOfSubject = ({ by }: LimitState) => by.includes('subject') || by.include
 interface RaiseProps {
   readonly id: string
   /** The limit, where a row is of one. */
-  readonly limit?: Pick<LimitState, 'name' | 'size'>
+  readonly limit?: Pick<LimitState, 'name' | 'size' | 'currency'>
   readonly onDone: () => void
 }
 
@@ -109,19 +109,21 @@ export function RaiseLimit({ id, limit, onDone }: RaiseProps) {
   const [name, setName] = useState('')
   const [size, setSize] = useState('')
   const chosen = own.find((one) => one.name === name) ?? own[0]
+  const money = chosen?.currency ?? null
   const run = async () => {
     if (chosen === undefined) return
     const { body, etag } = await askSettings(pathOfSubject(id))
     const limits = {
       ...Object(body.limits),
-      [chosen.name]: { ...Object(body.limits)?.[chosen.name], size: Number(size) },
+      [chosen.name]: { ...Object(body.limits)?.[chosen.name], size: money === null ? Number(size) : size },
     }
     await send('PUT', pathOfSubject(id), { ...body, limits }, { 'If-Match': etag })
   }
-  const said = () => html`<p>${chosen?.name} of ${id} is now ${count(Number(size))}. Its count is kept.</p>`
+  const said = () =>
+    html`<p>${chosen?.name} of ${id} is now ${money === null ? count(Number(size)) : `${size} ${money}`}. Its count is kept.</p>`
   const about = html`
     <p>${id} gets a size of its own; the plan, and others of it, stay as they are.</p>
-    <${Field} label="Limit" options=${Object.fromEntries(own.map((one) => [one.name, `${one.name}: ${count(one.size)} now`]))} value=${chosen?.name ?? ''} onValue=${setName} />
-    <${Field} label="New size" type="number" min="0" step="1" required value=${size} onValue=${setSize} />`
+    <${Field} label="Limit" options=${Object.fromEntries(own.map((one) => [one.name, `${one.name}: ${quantity(one.size, one.currency)} now`]))} value=${chosen?.name ?? ''} onValue=${setName} />
+    <${Field} label="New size" type="number" min="0" step=${money === null ? '1' : 'any'} required value=${size} onValue=${setSize} />`
   return html`<${Action} label=${limit === undefined ? 'Raise a limit' : 'Raise'} scope="write" isDisabled=${chosen === undefined} about=${about} run=${run} said=${said} again=${onDone} />`
 }

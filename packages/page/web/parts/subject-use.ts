@@ -1,5 +1,5 @@
 import type { Usage, UsageRow } from '@weir/api/usage.ts'
-import { change, count } from '@weir/core/format.ts'
+import { change, count, quantity } from '@weir/core/format.ts'
 import { pathOf, useAnswer } from '../api.ts'
 import { html } from '../html.ts'
 import { setParams, useLocation } from '../location.ts'
@@ -10,7 +10,7 @@ import { Panel } from './panel.ts'
 import { NothingHere, thisMinute, useSpan } from './span.ts'
 import { Table } from './table.ts'
 import { measureNames, UsageChart } from './usage-chart.ts'
-import { type AnyRow, usageColumns } from './usage-columns.ts'
+import { type AnyRow, currencyOf, usageColumns } from './usage-columns.ts'
 
 const groupings = { route: 'by route', denied_by: 'by limit', key_id: 'by key', method: 'by method' }
 
@@ -51,14 +51,14 @@ export function SubjectUse({ id, isOwn = false }: { readonly id: string; readonl
     <${Panel} title=${title} asked=${chart} path=${chartPath} rows=${14} empty=${empty} tools=${tools}>
       ${(data: Usage) => html`<div class="stack">
         <div class="figures">
-          <span class="figure"><b>${count(totalOf(data))}</b>${unit || 'units'} ${list.data !== undefined && html`<span class="quiet" title=${`vs ${previous?.label}`}>${change(list.data.totals.change)}</span>`}</span>
+          <span class="figure"><b>${quantity(totalOf(data), currencyOf(data))}</b>${unit || 'units'} ${list.data !== undefined && html`<span class="quiet" title=${`vs ${previous?.label}`}>${change(list.data.totals.change)}</span>`}</span>
           ${unit === '' ? html`<span class="figure"><b>${count(data.totals.allowed)}</b>allowed</span><span class="figure"><b>${count(data.totals.denied)}</b>refused</span>` : html`<span class="figure"><b>${count(data.totals.count)}</b>records</span>`}
         </div>
         <${UsageChart} subject=${id} usage=${data} title=${`${unit || 'Decisions'} of ${id}, ${label}`} measure=${measure} unit=${unit} before=${before.data} beforeLabel=${chosen?.label} />
       </div>`}
     <//>
     <${Panel} title="Breakdown" asked=${list} path=${listPath} rows=${6} tools=${listTools} empty=${empty}>
-      ${(data: Usage) => html`<${Table} caption="Usage" columns=${usageColumns([by], previous?.label, totalOf(data), unit)} rows=${data.rows} keyOf=${(_: UsageRow, at: number) => String(at)} />`}
+      ${(data: Usage) => html`<${Table} caption="Usage" columns=${usageColumns([by], previous?.label, totalOf(data), unit, currencyOf(data))} rows=${data.rows} keyOf=${(_: UsageRow, at: number) => String(at)} />`}
     <//>
   `
 }

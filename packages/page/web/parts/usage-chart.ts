@@ -1,12 +1,12 @@
 import type { Usage, UsageRow } from '@weir/api/usage.ts'
-import { count, counted } from '@weir/core/format.ts'
+import { count, counted, quantity } from '@weir/core/format.ts'
 import { stepLabel, tickLabel, time } from '../format.ts'
 import { html } from '../html.ts'
 import { Chart } from './chart.ts'
 import type { Series } from './chart-scale.ts'
 import { useMarkers } from './markers.ts'
 import { showSpan, useSpan } from './span.ts'
-import type { AnyRow } from './usage-columns.ts'
+import { type AnyRow, currencyOf } from './usage-columns.ts'
 import { valueName } from './words.ts'
 
 const stepMsOf = (step: string) =>
@@ -105,7 +105,9 @@ export function UsageChart({
   const last = begins.at(-1) ?? 0
   const values = rows.map((_, at) => known((before?.rows[at] as AnyRow | undefined)?.[sumOf(measure)]))
   const write = (value: number) =>
-    unit === '' ? counted(value, measure === 'cost' ? 'unit' : 'decision') : `${count(value)} ${unit}`
+    unit === ''
+      ? counted(value, measure === 'cost' ? 'unit' : 'decision')
+      : `${quantity(value, currencyOf(usage))} ${unit}`
   return html`<${Chart}
     title=${title}
     shape="bars"

@@ -1,5 +1,5 @@
-import type { UsageRow } from '@weir/api/usage.ts'
-import { change, count, counted, percent } from '@weir/core/format.ts'
+import type { UnitUsage, UsageRow } from '@weir/api/usage.ts'
+import { change, count, counted, percent, quantity } from '@weir/core/format.ts'
 import { html } from '../html.ts'
 import { hrefOf } from '../location.ts'
 import { may } from '../session.ts'
@@ -11,6 +11,10 @@ import { Subject, valueName } from './words.ts'
 
 /** A row of usage, or one of usage by unit, which has a `quantity` instead of the other sums. */
 export type AnyRow = UsageRow & { readonly quantity?: string }
+
+/** The currency of an answer's quantities, if they are money. */
+export const currencyOf = (usage: object | undefined): string | undefined =>
+  (usage as Partial<UnitUsage> | undefined)?.currency
 
 /** What is said of a group that is divided below. */
 const All = ({ of, by, unit }: Readonly<Record<'of' | 'by' | 'unit', string>>) =>
@@ -30,6 +34,7 @@ export function usageColumns(
   compared: string | undefined,
   total: string,
   unit = '',
+  currency?: string,
 ): Column<AnyRow>[] {
   const [first, second = ''] = by
   const sum = unit === '' ? 'cost' : 'quantity'
@@ -52,7 +57,13 @@ export function usageColumns(
       csv: (row: AnyRow) => (row.other === true ? `other (${row.groups})` : row[name as 'subject']),
       isPlain: true,
     })),
-    { name: unit || 'Units', isNumber: true, order: `-${sum}`, cell: (row) => count(row[sum]), csv: (row) => row[sum] },
+    {
+      name: unit || 'Units',
+      isNumber: true,
+      order: `-${sum}`,
+      cell: (row) => quantity(row[sum], currency),
+      csv: (row) => row[sum],
+    },
     {
       name: 'Share',
       isNumber: true,

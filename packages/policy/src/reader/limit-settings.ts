@@ -1,5 +1,6 @@
 import { algorithmFacts, algorithmsWith, countsInFlight } from '@weir/core/limits/algorithm-facts.ts'
 import type { Algorithm, Limit, Span, Threshold } from '@weir/core/limits/limit.ts'
+import { amountPattern, formatNanos, parseNanos } from '@weir/core/prices/amount.ts'
 import { parsePercent, percentPattern } from '../policy-values.ts'
 import type { Fields, PolicyReader } from './policy-reader.ts'
 import * as t from './value-types.ts'
@@ -9,46 +10,54 @@ export const unitsMax = 9_000_000_000_000_000
 /** More thresholds than this are a chart's business. */
 const thresholdsMax = 20
 
-const percentRule = 'a percentage from 1% to 100%, or a number of units'
+/** An amount of a rate card's currency in whole nano-units: as exact as counts are. */
+export const money = t.text(
+  'an amount in quotes, up to "9000000" and of at most 9 decimal places, such as "20.00"',
+  parseNanos,
+  { pattern: amountPattern.source },
+)
+const atLeastOne = t.integer(1, unitsMax)
 
-const threshold: t.ValueType<Threshold> = {
+const threshold = (units: t.ValueType<number>, isMoney: boolean): t.ValueType<Threshold> => ({
   schema: {
-    oneOf: [
-      { type: 'string', pattern: percentPattern.source },
-      { type: 'integer', minimum: 1 },
-    ],
+    oneOf: [{ type: 'string', pattern: percentPattern.source }, { type: 'integer', minimum: 1 }, money.schema],
   },
   read(reader, at) {
-    if (typeof reader.scalar(at) === 'number') {
-      const units = reader.integer(at, 1, unitsMax)
-      return units === undefined ? undefined : { units }
+    const written = reader.scalar(at)
+    const isPercent = typeof written === 'string' && (!isMoney || written.endsWith('%'))
+    if (!isPercent) {
+      const found = units.read(reader, at)
+      return found === undefined ? undefined : { units: found }
     }
-    const percent = reader.text(at, percentRule, parsePercent)
+    const percent = reader.text(at, 'a percentage from 1% to 100%, or a number of units', parsePercent)
     return percent === undefined ? undefined : { percent }
   },
-}
+})
 
 /** Percents and units, each ascending. */
-const thresholds = t.checked(
-  t.list('a list such as [80%, 100%]', t.located(threshold), {
-    max: thresholdsMax,
-    wrongCount: (count) => `has ${count} thresholds; a limit has at most ${thresholdsMax}`,
-  }),
-  (found, reader): readonly Threshold[] => {
-    const last = { percent: 0, units: 0 }
-    return found.flatMap(({ value, at }) => {
-      const isAbove = 'percent' in value ? value.percent > last.percent : value.units > last.units
-      if (!isAbove) {
-        const before = 'percent' in value ? `${last.percent}%` : String(last.units)
-        reader.problem(at, `must be higher than the previous threshold, ${before}`)
-        return []
-      }
-      Object.assign(last, value)
-      return [value]
-    })
-  },
-  { uniqueItems: true },
-)
+const thresholdsIn = (units: t.ValueType<number>, isMoney: boolean) =>
+  t.checked(
+    t.list('a list such as [80%, 100%]', t.located(threshold(units, isMoney)), {
+      max: thresholdsMax,
+      wrongCount: (count) => `has ${count} thresholds; a limit has at most ${thresholdsMax}`,
+    }),
+    (found, reader): readonly Threshold[] => {
+      const last = { percent: 0, units: 0 }
+      return found.flatMap(({ value, at }) => {
+        const isAbove = 'percent' in value ? value.percent > last.percent : value.units > last.units
+        if (!isAbove) {
+          const before =
+            'percent' in value ? `${last.percent}%` : isMoney ? formatNanos(last.units) : String(last.units)
+          reader.problem(at, `must be higher than the previous threshold, ${before}`)
+          return []
+        }
+        Object.assign(last, value)
+        return [value]
+      })
+    },
+    { uniqueItems: true },
+  )
+const thresholds = { units: thresholdsIn(atLeastOne, false), money: thresholdsIn(money, true) }
 
 /** Longer lists say nothing that the last of these does not; also checked in lua/scripts/decide.lua. */
 const blockLengthsMax = 8
@@ -81,13 +90,19 @@ const block: t.ValueType<readonly number[]> = {
 }
 
 const sizeAbout =
-  'Units admitted per window or period; for a token_bucket, units refilled per window. May be 0 for a fixed_window.'
+  'Units admitted per window or period; for a token_bucket, units refilled per window. May be 0 for a fixed_window. Of money an amount in quotes.'
 /** A window can be shut; what flows back or slides cannot. */
-const sizes = { fixed: t.integer(0, unitsMax), other: t.integer(1, unitsMax) }
+const sizes = { fixed: t.integer(0, unitsMax), other: atLeastOne }
+const sizeInMoney = {
+  fixed: money,
+  other: t.checked(money, (size, reader, at) => (size > 0 ? size : reader.wrong(at, 'must be more than 0'))),
+}
+/** What of a limit is written, for editors: how it is read depends on what the limit counts. */
+const size: t.ValueType<number> = { ...sizes.fixed, schema: { oneOf: [sizes.fixed.schema, money.schema] } }
 
 /** What of a limit a subject may have its own version of. */
 export const settingMembers = {
-  size: t.optional(sizeAbout, sizes.fixed),
+  size: t.optional(sizeAbout, size),
   burst: t.optional(
     'token_bucket only: the most units that can be used at once. Default: the size.',
     t.integer(1, unitsMax),
@@ -101,14 +116,25 @@ export const settingMembers = {
     'Decision if Redis does not reply in time; local: each process applies its share of the limit. Default: local.',
     t.oneOf(['allow', 'deny', 'local']),
   ),
-  thresholds: t.optional('Percentages of the size, or units, that raise an alert, ascending: [80%, 100%].', thresholds),
+  thresholds: t.optional(
+    'Percentages of the size, or units, that raise an alert, ascending: [80%, 100%].',
+    thresholds.units,
+  ),
 }
 
-/** Returns the members with the sizes that an algorithm can have. */
-export function membersByAlgorithm<M extends typeof settingMembers>(members: M) {
-  const others: M = { ...members, size: { ...members.size, type: sizes.other } }
-  return (algorithm: Algorithm | undefined): M =>
-    algorithm === undefined || algorithmFacts[algorithm].resetsAtOnce ? members : others
+/**
+ * Returns the members with the sizes that an algorithm can have. `moneyMembers` are those of limits that count money,
+ * whose sizes and thresholds are amounts too.
+ */
+export function membersByAlgorithm<M extends typeof settingMembers>(members: M, moneyMembers = members) {
+  const withSize = (of: M, type: t.ValueType<number>): M => ({ ...of, size: { ...of.size, type } })
+  const inMoney: M = { ...moneyMembers, thresholds: { ...members.thresholds, type: thresholds.money } }
+  const units = { fixed: withSize(members, sizes.fixed), other: withSize(members, sizes.other) }
+  const moneys = { fixed: withSize(inMoney, sizeInMoney.fixed), other: withSize(inMoney, sizeInMoney.other) }
+  return (algorithm: Algorithm | undefined, isMoney = false): M => {
+    const { fixed, other } = isMoney ? moneys : units
+    return algorithm === undefined || algorithmFacts[algorithm].resetsAtOnce ? fixed : other
+  }
 }
 
 type LimitSettings = Pick<

@@ -75,6 +75,7 @@ endpoints: { ops: { url: "https://ops.example.com/hook?a=1", secretEnv: OPS } }
   expect(policy).toEqual({
     plans: new Map([['free', { name: 'free', limits: [limit] }]]),
     prices: new Map(),
+    rateCards: new Map(),
     limits: new Map([['m', limit]]),
     limitsForAll: [],
     routes: [

@@ -11,6 +11,7 @@ import { ownAlertsEntries, readOwnAlerts } from './read-own-alerts.ts'
 import { planEntries, readPlans } from './read-plans.ts'
 import { portalEntries, readPortals } from './read-portals.ts'
 import { type Prices, priceEntries, readPrices } from './read-prices.ts'
+import { rateCardEntries, readRateCards } from './read-rate-cards.ts'
 import { readRefusals, refusalEntries } from './read-refusal.ts'
 import { keepRoutes, type RouteReferences, readRoutes, routeList } from './read-routes.ts'
 import { readSilences, silenceEntries } from './read-silences.ts'
@@ -44,6 +45,7 @@ const sections = {
   tokens: described('Tokens for people and programs that administer Weir, by name.', tokenEntries),
   plans: described('Named sets of limits.', planEntries),
   prices: described('Price lists, by name.', priceEntries),
+  rateCards: described('What requests cost; each makes a unit of its name, which limits can count.', rateCardEntries),
   limits: described('Limits by name; the name is part of the Redis key.', limitEntries),
   routes: { description: 'Methods and paths, with the cost of a request.', ...t.emptyOr(routeList.schema) },
   refusals: described('Responses to refused requests, by reason.', refusalEntries),
@@ -128,6 +130,7 @@ interface Reuse {
 export const emptyPolicy: Policy = {
   plans: new Map(),
   prices: new Map(),
+  rateCards: new Map(),
   limits: new Map(),
   limitsForAll: [],
   routes: [],
@@ -163,7 +166,8 @@ function readPolicy(reader: PolicyReader, root: SourcePosition, before: Policy, 
     name: string,
     read: (reader: PolicyReader, at: SourcePosition) => ReadonlyMap<string, T | undefined>,
   ): ReadonlyMap<string, T> => present(section(name, read, new Map<string, T>()))
-  const named: LimitReferences = { counted: [], plans: [] }
+  const rateCards = section('rateCards', readRateCards, new Map())
+  const named: LimitReferences = { counted: [], plans: [], rateCards }
   const noLimits = new Map<string, undefined>()
   const limits = section('limits', (_, field) => readLimits(reader, field, before.limits, named), noLimits)
   const priced = section('prices', readPrices, undefined)
@@ -171,7 +175,7 @@ function readPolicy(reader: PolicyReader, root: SourcePosition, before: Policy, 
   const plans = section('plans', (_, field) => readPlans(reader, field, { limits, prices }, before.plans), new Map())
   for (const { value, at } of named.plans) reader.find(at, 'plan', value, plans)
   const upstreams = kept.upstreams ?? section('upstreams', readUpstreams, new Map())
-  const meters = section('meters', (_, field) => readMeters(reader, field, before.meters), new Map())
+  const meters = section('meters', (_, field) => readMeters(reader, field, before.meters, rateCards), new Map())
   const known = { upstreams, meters, limits, plans }
   const soFar = reader.problemCount
   const routes = kept.routes?.(known) ?? section('routes', (_, field) => readRoutes(reader, field, known), [])
@@ -191,6 +195,7 @@ function readPolicy(reader: PolicyReader, root: SourcePosition, before: Policy, 
   return {
     plans: present(plans),
     prices: present(prices),
+    rateCards: present(rateCards),
     limits: whole,
     limitsForAll: [...whole.values()].filter((limit) => limit.applies === 'all'),
     routes,

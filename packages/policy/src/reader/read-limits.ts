@@ -18,10 +18,11 @@ import {
 } from '@weir/core/limits/limit.ts'
 import { type CountedParameters, parametersOf } from './check-parameters.ts'
 import { isWithinBounds, slidingLogSizeMax } from './limit-bounds.ts'
-import { checkSettings, membersByAlgorithm, settingMembers, unitsMax } from './limit-settings.ts'
+import { checkSettings, membersByAlgorithm, money, settingMembers, unitsMax } from './limit-settings.ts'
 import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
 import { checkOnExceed, onExceed } from './read-on-exceed.ts'
 import { type Limits, limitName, planName } from './read-plans.ts'
+import type { RateCards } from './read-rate-cards.ts'
 import { refusalMembers, refusalsOf } from './read-refusal.ts'
 import { scopes } from './read-scope.ts'
 import * as t from './value-types.ts'
@@ -47,17 +48,19 @@ const otherNames = new Map([
 ])
 
 /** Undefined for all that a request may use. */
-const hold: t.ValueType<{ readonly most: number | undefined }> = {
-  schema: { oneOf: [{ enum: ['bound', 'none'] }, { type: 'integer', minimum: 1, maximum: unitsMax }] },
+const holdOf = (quantity: t.ValueType<number>): t.ValueType<{ readonly most: number | undefined }> => ({
+  schema: { oneOf: [{ enum: ['bound', 'none'] }, t.integer(1, unitsMax).schema, money.schema] },
   read(reader, at) {
-    if (typeof reader.scalar(at) === 'number') {
-      const most = reader.integer(at, 1, unitsMax)
+    const written = reader.scalar(at)
+    if (typeof written === 'number' || /^\d/.test(String(written))) {
+      const most = quantity.read(reader, at)
       return most === undefined ? undefined : { most }
     }
     const word = reader.oneOf(at, ['bound', 'none'])
     return word === undefined ? undefined : { most: word === 'none' ? 1 : undefined }
   },
-}
+})
+const holds = { units: holdOf(t.integer(1, unitsMax)), money: holdOf(money) }
 
 const members = {
   algorithm: t.required('docs/limits.md compares the algorithms.', t.oneOf(algorithms, otherNames)),
@@ -72,7 +75,7 @@ const members = {
     t.duration('5s', '12h'),
   ),
   unit: t.optional(
-    'requests: counts each request as 1, regardless of its cost. Any other name: what checks say in `units`, such as tokens. Default: cost; always requests for concurrency.',
+    'requests: counts each request as 1, regardless of its cost. The name of a rate card: money. Any other name: what checks say in `units`, such as tokens. Default: cost; always requests for concurrency.',
     t.matching(
       'cost, requests, or a name of up to 64 characters from a-z, 0-9 and _',
       new RegExp(`^(?:cost|requests)$|${unitPattern}`),
@@ -80,7 +83,7 @@ const members = {
   ),
   hold: t.optional(
     'What a request holds of the unit until it is settled: `bound`, all that it may use; a number, at most so much; `none`, one unit. Default: bound.',
-    hold,
+    holds.units,
   ),
   by: t.withDefault('What gets a separate count. Default: [subject].', scopes, [{ kind: 'subject' }]),
   applies: t.withDefault('all: applies to every subject, in addition to its plan.', t.oneOf(['plan', 'all']), 'plan'),
@@ -119,7 +122,7 @@ const members = {
   ),
 }
 const keys = Object.keys(members)
-const membersFor = membersByAlgorithm(members)
+const membersFor = membersByAlgorithm(members, { ...members, hold: { ...members.hold, type: holds.money } })
 
 /** A shorter period is over before anybody reads an alert. */
 const forecastUnits: readonly string[] = ['day', 'week', 'month']
@@ -170,11 +173,12 @@ export const limitEntries = t.entries(schema, {
 
 /** What limits name that is read after them. */
 export interface LimitReferences {
+  readonly rateCards: RateCards
   readonly counted: CountedParameters[]
   readonly plans: t.Located<string>[]
 }
 
-interface References extends Pick<LimitReferences, 'plans'> {
+interface References extends Pick<LimitReferences, 'plans' | 'rateCards'> {
   readonly replacing: Replacing[]
 }
 
@@ -193,12 +197,12 @@ export function readLimits(
   reader: PolicyReader,
   at: SourcePosition,
   before: ReadonlyMap<string, Limit>,
-  { counted, plans }: LimitReferences,
+  { counted, plans, rateCards }: LimitReferences,
 ): Limits {
   const replacing: Replacing[] = []
   let forAll = 0
   const limits = limitEntries.each(reader, at, (name, field) => {
-    const limit = sameAs(before.get(name), readLimit(reader, name, field, { replacing, plans }))
+    const limit = sameAs(before.get(name), readLimit(reader, name, field, { replacing, plans, rateCards }))
     const parameters = parametersOf(limit)
     const byAt = parameters.length === 0 ? undefined : reader.map(field, 'a limit')?.get('by')
     if (byAt !== undefined) counted.push({ at: byAt, parameters })
@@ -223,7 +227,10 @@ function readLimit(reader: PolicyReader, name: string, at: SourcePosition, refer
   const algorithmAt = fields.get('algorithm')
   const written = algorithmAt === undefined ? undefined : reader.scalar(algorithmAt)
   const known = algorithms.find((one) => one === written)
-  const values = t.readMembers(reader, fields, membersFor(known))
+  const unitAt = fields.get('unit')
+  const card = unitAt === undefined ? undefined : references.rateCards.get(String(reader.scalar(unitAt)))
+  if (card !== undefined && known !== undefined) checkMoney(reader, fields, known)
+  const values = t.readMembers(reader, fields, membersFor(known, card !== undefined))
   const { algorithm, by = [], applies, cooldown: cooldownMs = 0, onExceed: exceed, lease = 0, replaces = [] } = values
   const { plans = [] } = values
   const isOfSlots = algorithm !== undefined && countsInFlight({ algorithm })
@@ -239,7 +246,7 @@ function readLimit(reader: PolicyReader, name: string, at: SourcePosition, refer
       capacity: undefined,
       mode: 'enforce',
       blockMs: 0,
-      onUnavailable: isOfSlots ? 'allow' : 'local',
+      onUnavailable: isOfSlots ? 'allow' : card !== undefined ? 'deny' : 'local',
       thresholds: defaultThresholds(span),
     },
   )
@@ -270,12 +277,30 @@ function readLimit(reader: PolicyReader, name: string, at: SourcePosition, refer
     ...(values.record === 'plain' ? { record: 'plain' as const } : {}),
     ...(values.forecast === true ? { forecast: true as const } : {}),
     ...refusalsOf(reader, fields, values),
-    ...definedFields({ unit, hold: values.hold?.most, title: values.title, about: values.about }),
+    ...definedFields({
+      unit,
+      currency: card?.currency,
+      hold: values.hold?.most,
+      title: values.title,
+      about: values.about,
+    }),
     ...(plans.length === 0 ? {} : { plans: plans.map(({ value }) => value) }),
     ...(replaces.length === 0 ? {} : { replaces: replaces.map(({ value }) => value) }),
   }
   return isWithinBounds(reader, at, fields, limit) ? limit : undefined
 }
+
+/** A bucket and a log count at most some million units: less than a cent. */
+function checkMoney(reader: PolicyReader, fields: Fields, algorithm: Limit['algorithm']): void {
+  const at = fields.get('algorithm')
+  if (at !== undefined && !moneyAlgorithms.includes(algorithm)) {
+    reader.problem(at, `a ${algorithm} cannot count money; use a ${moneyAlgorithms.join(' or a ')}`)
+  }
+  const onUnavailable = fields.get('onUnavailable')
+  if (onUnavailable !== undefined && reader.scalar(onUnavailable) === 'local')
+    reader.problem(onUnavailable, 'must be allow or deny: what is held cannot be shared out among processes')
+}
+const moneyAlgorithms: readonly Limit['algorithm'][] = ['fixed_window', 'sliding_window']
 
 const slotMsDefault = 300_000
 

@@ -1,6 +1,7 @@
 import { definedFields } from '@weir/core/defined-fields.ts'
 import { unitPattern } from '@weir/core/limits/limit.ts'
 import { unitsPerRequestMax } from '@weir/core/limits/limit-store.ts'
+import { unpricedUnit } from '@weir/core/prices/rate-card.ts'
 import {
   type AfterSource,
   type BeforeSource,
@@ -66,7 +67,8 @@ const unit = t.object('a unit', {
   before: t.required('The most that a request uses: a number, or where it says one.', beforeOrNumber),
   after: t.optional(`What it used: ${afterRule}. Default: as before.`, after),
 })
-const unitNames = {
+/** Names of units. */
+export const unitNames = {
   rule: 'up to 64 characters from a-z, 0-9 and _, and not cost or requests',
   pattern: new RegExp(unitPattern),
   called: 'name',
@@ -155,10 +157,17 @@ export const meterEntries = t.entries(meter.schema, {
 })
 
 /** The meters by name; undefined for one that is there but wrong. One as in `before` is the same object. */
-export const readMeters = (reader: PolicyReader, at: SourcePosition, before: ReadonlyMap<string, Meter>) =>
+export const readMeters = (
+  reader: PolicyReader,
+  at: SourcePosition,
+  before: ReadonlyMap<string, Meter>,
+  rateCards: ReadonlyMap<string, unknown>,
+) =>
   meterEntries.each(reader, at, (name, field): Meter | undefined => {
     const found = meter.read(reader, field)
     if (found === undefined) return undefined
+    const money = [...(found.units?.keys() ?? [])].find((one) => one === unpricedUnit || rateCards.has(one))
+    if (money !== undefined) return reader.problem(field, `cannot have a unit \`${money}\`: rate cards write it`)
     if (found.preset === undefined && (found.units?.size ?? 0) === 0) {
       return reader.problem(field, 'needs a `preset` or `units`: it measures nothing')
     }

@@ -57,7 +57,7 @@ export function ownLimitsReader(limits: Limits, routes: readonly Route[]) {
     const fields = reader.fields(at, "a subject's override of a limit", settingKeys)
     if (fields === undefined) return undefined
     const before = reader.problemCount
-    const values = t.readMembers(reader, fields, membersFor(limit.algorithm))
+    const values = t.readMembers(reader, fields, membersFor(limit.algorithm, limit.currency !== undefined))
     const capacity = limit.capacity === limit.size ? undefined : limit.capacity
     const settings = checkSettings(reader, fields, values, limit, { ...limit, capacity })
     const own = settings === undefined ? undefined : onExceedOfOwn(reader, fields, limit, settings.mode)

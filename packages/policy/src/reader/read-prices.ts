@@ -28,7 +28,8 @@ export const amount = t.text(
   parseAmount,
   { pattern: amountPattern.source },
 )
-const currency = t.text(
+/** The code of a currency. */
+export const currency = t.text(
   'a currency of ISO 4217 such as EUR',
   (code) => (currencyDigits(code) === undefined ? undefined : code),
   { enum: currencies },

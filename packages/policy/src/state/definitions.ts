@@ -66,7 +66,7 @@ function meansTheSame(before: Entity | undefined, after: Entity | undefined): bo
 export function usesOfDeleted(before: Definitions, after: Definitions): readonly PolicyFault[] {
   const faults: PolicyFault[] = []
   const deleted = (
-    kind: 'limit' | 'plan' | 'upstream' | 'meter' | 'route' | 'price',
+    kind: 'limit' | 'plan' | 'upstream' | 'meter' | 'route' | 'price' | 'rateCard',
     usesOf: (name: string) => readonly string[],
   ) => {
     for (const name of before[kind].keys()) {
@@ -90,6 +90,7 @@ export function usesOfDeleted(before: Definitions, after: Definitions): readonly
     ...usersOf('route', ({ limits }) => listOf(limits).includes(name)),
     ...usersOf('limit', ({ replaces }) => listOf(replaces).includes(name)),
   ])
+  deleted('rateCard', (name) => usersOf('limit', ({ unit }) => unit === name))
   deleted('upstream', (name) => usersOf('route', ({ upstream }) => upstream === name))
   deleted('meter', (name) => (presetMeters.has(name) ? [] : usersOf('route', ({ meter }) => meter === name)))
   deleted('route', (name) => usersOf('price', ({ lines }) => listOf(lines).some((line) => namesRoute(line, name))))

@@ -121,6 +121,7 @@ const bodies: Readonly<Record<EntityKind, readonly [fc.Arbitrary<string>, fc.Arb
       }),
       optional('applies', names('all', 'plan', 'plan')),
       optional('by', fc.constant(['key'])),
+      optional('unit', mostly(names('tokens'), 'usd')),
     ),
   ],
   plan: [
@@ -143,6 +144,14 @@ const bodies: Readonly<Record<EntityKind, readonly [fc.Arbitrary<string>, fc.Arb
         [{ name: 'a', routes: ['GET /a'], measure: 'units', tiers: [{ unit_amount: '1' }] }],
         [{ name: 'a', measure: 'units', tiers: [] }],
       ),
+    }),
+  ],
+  rateCard: [
+    names('usd', 'eur'),
+    fc.record({
+      currency: mostly(names('EUR', 'USD'), 'XXX'),
+      unknown: names('count', 'refuse'),
+      prices: fc.constant([{ model: 'm', from: '2026-09-01T00:00:00Z', prices: { input_tokens: '0.000003' } }]),
     }),
   ],
   meter: [

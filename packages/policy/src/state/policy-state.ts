@@ -41,7 +41,7 @@ interface Prepared {
 }
 
 /** What subjects refer to. */
-const subjectsReferTo: readonly DefinitionKind[] = ['limit', 'plan', 'route', 'price']
+const subjectsReferTo: readonly DefinitionKind[] = ['rateCard', 'limit', 'plan', 'route', 'price']
 
 /**
  * A policy as its entities, which are changed one by one. Definitions (all but subjects and keys) are compiled when

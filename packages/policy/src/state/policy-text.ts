@@ -12,6 +12,7 @@ export const textOrder = [
   'token',
   'plan',
   'price',
+  'rateCard',
   'limit',
   'route',
   'refusal',

@@ -4,6 +4,7 @@ import { isOfOneSubject } from '@weir/core/limits/limit.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import { explainDecision } from '@weir/explain/explain-decision.ts'
 import { type ChangedEntity, changedEntity, factsOf, policyOf } from '@weir/explain/policy-facts.ts'
+import { priceLines } from '@weir/explain/price-lines.ts'
 import type { RecordedDecision } from '@weir/explain/recorded-decision.ts'
 import { isJsonObject, type JsonObject } from '@weir/policy/entities.ts'
 import type { Policy } from '@weir/policy/policy.ts'
@@ -28,7 +29,7 @@ function recordedOf(row: DecisionRow): RecordedDecision {
   }
 }
 
-/** What a caller limited to subjects may know of a decision: no limit in shadow or above, no count that others share. */
+/** What a caller limited to subjects may know of a decision: no limit in shadow or above, no count others share. */
 function ownRecord(
   record: RecordedDecision,
   hidden: readonly string[],
@@ -100,6 +101,8 @@ export function explained({ row, related, then, now }: Known, reach: Reach) {
   const known = then === undefined ? undefined : { change: then.change.id, at: iso(then.change.atMs) }
   const sinceChanged = then === undefined || now === undefined ? [] : changesSince(row, then, now)
   const { outcome, corrections, alerts, blockedBy } = related
+  // What settled it has what it used, and the model that was priced.
+  const settled = corrections.find(({ units }) => Object.keys(units ?? {}).length > 0) ?? row
   return {
     ...plainColumns(row),
     ts: iso(row.ts_ms),
@@ -111,6 +114,10 @@ export function explained({ row, related, then, now }: Known, reach: Reach) {
     ...explanation,
     would_have_allowed: remedies,
     blocked_by: blockedBy === undefined ? null : { id: blockedBy.id, ts: iso(blockedBy.ts_ms) },
+    prices:
+      reach.isOwn || policy === undefined
+        ? []
+        : priceLines(policy, { ...row, dims: settled.dims ?? {}, units: settled.units ?? {} }),
     policy: reach.isOwn
       ? null
       : { offset: row.policy < 0 ? null : row.policy, exact: isExact, ...known, since_changed: sinceChanged },

@@ -129,6 +129,7 @@ const furtherScopes: Readonly<Record<EntityKind, FurtherScope>> = {
   limit: none,
   plan: none,
   price: none,
+  rateCard: none,
   route: none,
   refusal: none,
   meter: none,

@@ -39,7 +39,7 @@ export function createRate(nowMs: () => number, rate: Parameters<typeof tokenBuc
 type Found = Awaited<ReturnType<typeof standingOf>>['limits'][number]
 
 function shown({ explained, now }: Found, subject: Subject) {
-  const { algorithm, mode, capacity, span, by, title = null, about = null } = explained.limit
+  const { algorithm, mode, capacity, span, by, title = null, about = null, currency = null } = explained.limit
   const { resetMs, blockedMs } = now
   return {
     ...shownLimit(now),
@@ -49,6 +49,7 @@ function shown({ explained, now }: Found, subject: Subject) {
     algorithm,
     mode,
     capacity,
+    currency,
     by: by.map(partText),
     window_ms: span.kind === 'window' ? span.ms : null,
     period: span.kind === 'period' ? span.unit : null,

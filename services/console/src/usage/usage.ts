@@ -209,6 +209,9 @@ async function answerQuestion<Dimension extends string>(
   const priced = query.isPriced ? await route.price?.(reach, query, body.rows) : undefined
   if (typeof priced === 'string') return answerProblem(reply, badRequest(priced))
   if (priced !== undefined) body.rows = [...priced]
+  const [unit = '', ...others] = listOf(given.unit)
+  const card = others.length === 0 ? state?.policy.rateCards.get(unit) : undefined
+  if (card !== undefined) Object.assign(body, { currency: card.currency })
   return sendPage(request, reply, { body, owner: pages.owner, sumsAreText: form.sumsAreText })
 }
 

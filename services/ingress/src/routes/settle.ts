@@ -8,7 +8,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { LivePolicy } from '../policy-view.ts'
 import { forbidden } from './check/answer-check.ts'
 import { authorizedCheck, type CallerAuthorizer, type CheckPrincipal } from './check/authorize-caller.ts'
-import { bodyReader, checkRoute } from './check/check-body.ts'
+import { bodyReader, checkRoute, unitsProblem } from './check/check-body.ts'
 
 const [readSettleBody, readHoldBody] = [bodyReader(settleBody), bodyReader(holdBody)]
 
@@ -74,10 +74,12 @@ export function addSettleRoutes(
     answer: (settlement: Settlement, body: Of<Body>) => Promise<SettleAnswer | RenewResult>,
   ) =>
     app.post(path, checkRoute(body, authorizeCaller), async (request, reply) => {
-      const { principal } = authorizedCheck(request)
+      const { principal, view } = authorizedCheck(request)
       const found = read(request.body)
       if ('wrong' in found) return sendProblem(reply, badRequest(found.wrong))
       const { id } = found.value
+      const wrongUnits = 'units' in found.value ? unitsProblem(view.policy, found.value.units) : undefined
+      if (wrongUnits !== undefined) return sendProblem(reply, wrongUnits)
       const subject = subjectOf(principal, found.value)
       if (subject === undefined) {
         return sendProblem(reply, principal.kind === 'token' ? badRequest('Give subject.') : ownDecisionsOnly)

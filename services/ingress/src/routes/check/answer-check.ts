@@ -23,6 +23,7 @@ import { matchedMethod, recordedMethod } from '../../http/recorded-method.ts'
 import type { PolicyView } from '../../policy-view.ts'
 import type { RequestTrace } from '../../trace/request-trace.ts'
 import type { CheckPrincipal } from './authorize-caller.ts'
+import { unitsProblem } from './check-body.ts'
 
 /** A check that was decided, or why it could not be asked. */
 export type Checked = RecordedDecision | Problem
@@ -69,6 +70,8 @@ export function answerCheck(
   const notOwn = isOwn ? whyNotOwn(view, principal, body, route) : undefined
   if (notOwn !== undefined) return notOwn
   if (body.cost === undefined && route.costFrom !== undefined) return costMissing(route)
+  const wrongUnits = unitsProblem(view.policy, body.units)
+  if (wrongUnits !== undefined) return wrongUnits
   const settleMs = body.settle === undefined ? undefined : parseDurationMs(body.settle)
   if (body.settle !== undefined && (settleMs === undefined || settleMs > settleMsMax)) return tooLongToSettle
   const waitMs = body.wait === undefined ? undefined : parseDurationMs(body.wait)

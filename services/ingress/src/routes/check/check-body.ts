@@ -1,6 +1,9 @@
 import { batchBody, checkBody } from '@weir/api/check.ts'
 import { closed, enforced, list, type Of, type Schema } from '@weir/api/schema.ts'
 import { Type } from '@weir/api/type.ts'
+import { costMax } from '@weir/core/limits/limit-store.ts'
+import type { Policy } from '@weir/policy/policy.ts'
+import { badRequest, type Problem } from '@weir/runtime/problem.ts'
 import { Ajv } from 'ajv'
 import type { CallerAuthorizer } from './authorize-caller.ts'
 
@@ -20,6 +23,15 @@ export function bodyReader<Body extends Schema>(
     if (isRight(body)) return { value: body }
     return { wrong: ajv.errorsText(isRight.errors, { dataVar: 'body' }).slice(0, detailLengthMax) }
   }
+}
+
+/** Returns the problem of a unit with a quantity that only money can have: amounts are whole nano-units. */
+export function unitsProblem(
+  { rateCards }: Pick<Policy, 'rateCards'>,
+  units: Readonly<Record<string, number>> = {},
+): Problem | undefined {
+  const [unit] = Object.entries(units).find(([name, quantity]) => quantity > costMax && !rateCards.has(name)) ?? []
+  return unit === undefined ? undefined : badRequest(`units.${unit} must be at most ${costMax}.`)
 }
 
 /** Reads the body of one check. */

@@ -43,13 +43,14 @@ export function createEnding(ports: EndingPorts, log: Logger) {
     ended(proxied: ProxiedRequest, outcome: ProxyOutcome, sent?: UpstreamCall): void {
       const endedAt = performance.now()
       const { metered } = proxied
-      const usage = () => metered?.usage(outcome, sent !== undefined, endedAt - proxied.startedAt)
+      const isRefunded = proxied.route.refundOn?.includes(outcome.status) === true
+      const usage = () => metered?.usage(outcome, sent !== undefined, endedAt - proxied.startedAt, isRefunded)
       // What is read on or decoded says its usage after its span has ended.
       const used = metered?.isDrained === true || metered?.decoder !== undefined ? undefined : usage()
       observeEnd(proxied, outcome, { startedAt: sent?.atMs ?? endedAt, endedAt }, used, sent)
       recordOutcome(ports, proxied, outcome, endedAt)
-      const settle = () => settleUsage(ports, proxied, outcome, used ?? usage(), log)
-      if (metered === undefined) refund(ports, proxied, outcome, log)
+      const settle = () => settleUsage(ports, proxied, used ?? usage(), log)
+      if (metered === undefined) refund(ports, proxied, isRefunded, log)
       else if (metered.isDrained) drained.set(proxied, () => whenDecoded(metered, settle))
       else whenDecoded(metered, settle)
     },
@@ -134,21 +135,19 @@ function recordOutcome(
 }
 
 /** Refunds the charge where the route says so. */
-function refund({ settling }: EndingPorts, { charged, route }: ProxiedRequest, { status }: ProxyOutcome, log: Logger) {
-  if (charged === undefined || route.refundOn?.includes(status) !== true) return
+function refund({ settling }: EndingPorts, { charged }: ProxiedRequest, isRefunded: boolean, log: Logger) {
+  if (charged === undefined || !isRefunded) return
   settling?.refund(charged).catch((error: unknown) => log.error({ err: error }, 'charge not refunded'))
 }
 
 /** Settles what it used, and the cost where the route says so. */
 function settleUsage(
   { usage, tokens }: EndingPorts,
-  { metered, route, path }: ProxiedRequest,
-  outcome: ProxyOutcome,
+  { metered, path }: ProxiedRequest,
   used: Usage | undefined,
   log: Logger,
 ): void {
   if (metered === undefined || used === undefined) return
   tokens.observe(metered.form.preset, path, used)
-  const cost = route.refundOn?.includes(outcome.status) === true ? 0 : undefined
-  usage?.settle(metered.charged, { ...used, cost }).catch((error: unknown) => log.error({ err: error }, 'not settled'))
+  usage?.settle(metered.charged, used).catch((error: unknown) => log.error({ err: error }, 'not settled'))
 }

@@ -1,4 +1,3 @@
-import type { Limit } from '@weir/core/limits/limit.ts'
 import type { DecisionRequest } from '@weir/decide/types.ts'
 import { DimensionValues, type RequestMeasure } from '@weir/meters/measure-request.ts'
 import type { MeterReader } from '@weir/meters/meter-reader.ts'
@@ -6,6 +5,7 @@ import { type Problem, problem } from '@weir/runtime/problem.ts'
 import { isProblem } from '../../http/decision-reply.ts'
 import type { PolicyView } from '../../policy-view.ts'
 import type { Ports } from '../../ports.ts'
+import { askedMoney, isBeyondAll } from './exchange-money.ts'
 import { exchangeMsMax } from './metered-exchange.ts'
 import type { IncomingRequest } from './proxied-request.ts'
 import { type ChosenUpstream, createUpstreamChoice } from './upstream-choice.ts'
@@ -21,8 +21,15 @@ const unbounded = problem(
   'unpriced-model',
   'Not bounded',
   403,
-  'A limit holds what this request may use at most, and nothing says how much that is. State the most tokens of the response, or ask for `maxOutput` and `context` in the meter.',
+  'A limit holds what this request may use at most, and nothing says how much that is, or it is more than any request may. State the most tokens of the response, or ask for `maxOutput` and `context` in the meter.',
 )
+const unpriced = (card: string, value: string) =>
+  problem(
+    'unpriced-model',
+    'No price',
+    403,
+    `The rate card ${card} has no price for ${value === '' ? 'a request that names no model' : JSON.stringify(value)}. Use a model that has one, or add its price to the card.`,
+  )
 
 /** What a metered request is decided by, or why it is refused; neither where it goes nowhere. */
 interface Metering {
@@ -38,7 +45,7 @@ export function createMeter({ clock, environment = {} }: Pick<Ports, 'clock' | '
   const meter = (
     { request, protocol }: IncomingRequest,
     view: PolicyView,
-    { subject, route }: Pick<DecisionRequest, 'subject' | 'route'>,
+    { subject, route, cost }: Pick<DecisionRequest, 'subject' | 'route' | 'cost'>,
     reader: MeterReader,
     measure: RequestMeasure,
   ): Metering => {
@@ -47,13 +54,27 @@ export function createMeter({ clock, environment = {} }: Pick<Ports, 'clock' | '
     const { preset, readsAnswer } = reader
     const { most, isDeferred, isUnbounded } = measure
     if (isDeferred || protocol !== undefined) return { problem: unmetered }
+    const nowMs = clock.nowMs()
+    const money = view.rates && askedMoney(view.rates, reader, measure, { cost, atMs: nowMs })
+    if (money?.refusing !== undefined) {
+      const { card, value } = money.refusing
+      return { problem: unpriced(card.name, value) }
+    }
+    const { nanos = new Map<string, number>() } = money ?? {}
     const units = new Map(most)
-    const isMissing = ({ unit = '' }: Limit) => preset?.units.includes(unit) === true && !most.has(unit)
-    for (const { unit = '', hold, mode } of isUnbounded ? view.resolveLimits(subject, route).filter(isMissing) : []) {
+    const isOpen = (unit: string) => {
+      const found = nanos.get(unit)
+      if (found !== undefined) return isUnbounded || isBeyondAll(found)
+      return isUnbounded && preset?.units.includes(unit) === true && !most.has(unit)
+    }
+    for (const [unit, found] of nanos) units.set(unit, isOpen(unit) ? 0 : found)
+    const mayBeOpen = isUnbounded || [...nanos.values()].some(isBeyondAll)
+    for (const { unit = '', hold, mode } of mayBeOpen ? view.resolveLimits(subject, route) : []) {
+      if (!isOpen(unit)) continue
       if (hold === undefined && mode === 'enforce') return { problem: unbounded }
       units.set(unit, Math.max(units.get(unit) ?? 0, hold ?? 0))
     }
-    const dims = Object.fromEntries(dimensions.bounded(reader, measure.dimensions, clock.nowMs()))
+    const dims = Object.fromEntries(dimensions.bounded(reader, measure.dimensions, nowMs))
     const settleMs = readsAnswer ? (chosen.upstream.maxDurationMs ?? exchangeMsMax) : undefined
     return { chosen, use: { units, settleMs, meter: reader.meter.name, dims } }
   }

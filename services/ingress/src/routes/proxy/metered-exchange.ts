@@ -1,11 +1,13 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { OutcomeInput } from '@weir/contracts/outcome.v1.ts'
+import type { RateBook } from '@weir/core/prices/rate-book.ts'
 import type { Usage } from '@weir/decide/correct/usage-settler.ts'
 import type { ChargedDecision } from '@weir/decide/types.ts'
 import { AnswerMeter } from '@weir/meters/measure-answer.ts'
 import type { RequestMeasure } from '@weir/meters/measure-request.ts'
 import type { MeterReader } from '@weir/meters/meter-reader.ts'
 import { decodeAnswer } from './decode-answer.ts'
+import { withMoney } from './exchange-money.ts'
 import type { RefusalForm } from './supplier-refusal.ts'
 import { UsageEventFilter } from './usage-event.ts'
 
@@ -19,6 +21,8 @@ export class MeteredExchange {
   readonly charged: ChargedDecision
   readonly #reader: MeterReader
   readonly #request: RequestMeasure
+  /** The cards of the policy that decided it. */
+  readonly #rates: RateBook | undefined
   #answer: AnswerMeter | undefined
   #filter: UsageEventFilter | undefined
   #trailers: IncomingHttpHeaders = {}
@@ -27,8 +31,9 @@ export class MeteredExchange {
   /** Its client has gone, and its answer is read on for what it says at its end. */
   isDrained = false
 
-  constructor(reader: MeterReader, request: RequestMeasure, charged: ChargedDecision) {
+  constructor(reader: MeterReader, request: RequestMeasure, charged: ChargedDecision, rates?: RateBook) {
     this.#reader = reader
+    this.#rates = rates
     this.#request = request
     this.charged = charged
   }
@@ -87,12 +92,19 @@ export class MeteredExchange {
     }
   }
 
-  /** What it used. One that the upstream never had, or answered by an error, used nothing that it does not say. */
-  usage(outcome: EndedOutcome, wasSent: boolean, durationMs: number): Usage {
+  /**
+   * What it used. One that the upstream never had, or answered by an error, used nothing that it does not say. Of one
+   * that is refunded the cost is 0.
+   */
+  usage(outcome: EndedOutcome, wasSent: boolean, durationMs: number, isRefunded: boolean): Usage {
     const { status, bytesIn, bytesOut, error } = outcome
     const isFailed = !wasSent || error === 'unreachable' || error === 'busy' || (error === '' && status >= 400)
     const answer = this.#answer ?? new AnswerMeter(this.#reader, {})
-    return answer.end(this.#request, { isFailed, bytesIn, bytesOut, durationMs, trailers: this.#trailers })
+    const end = { isFailed, bytesIn, bytesOut, durationMs, trailers: this.#trailers }
+    const measured = answer.end(this.#request, end)
+    const { units, basis } = measured
+    const money = this.#rates && withMoney(this.#rates, measured, this.#request, this.charged, isRefunded)
+    return { units, basis, ...money, cost: isRefunded ? 0 : undefined }
   }
 }
 
@@ -112,5 +124,6 @@ export const meteredExchange = (
   reader: MeterReader | undefined,
   measure: RequestMeasure | undefined,
   charged: ChargedDecision | undefined,
+  rates: RateBook | undefined,
 ): MeteredExchange | undefined =>
-  reader?.readsAnswer && measure && charged ? new MeteredExchange(reader, measure, charged) : undefined
+  reader?.readsAnswer && measure && charged ? new MeteredExchange(reader, measure, charged, rates) : undefined

@@ -8,6 +8,7 @@ import { type BodyValues, countedBodyProblems, mayBeJson, valuesOfBody } from '.
 import { parseJson, readBodyBytesMax } from '../../http/json-body.ts'
 import { costBodyProblems, jsonCost } from '../../http/json-cost.ts'
 import { costUnreadable } from '../../http/read-cost.ts'
+import type { PolicyView } from '../../policy-view.ts'
 import { bodiesBusy, bodyLate } from './answers.ts'
 import type { BodyMemory } from './body-memory.ts'
 import { hasBody, readWhole } from './client-body.ts'
@@ -47,6 +48,8 @@ export interface BodyAsked {
   readonly route: Route
   readonly pointers: readonly string[] | undefined
   readonly reader: MeterReader | undefined
+  /** Its rate cards know bounds of models. */
+  readonly view: Pick<PolicyView, 'rates'>
 }
 
 /** The longest body that a meter reads. */
@@ -90,7 +93,7 @@ export async function readBody(
   mayContinue()
   const encoding = request.headers['content-encoding'] ?? 'identity'
   const isPlain = encoding.toLowerCase() === 'identity'
-  const measuring = reader && new RequestMeter(reader, headOf(request))
+  const measuring = reader && new RequestMeter(reader, headOf(request), (model) => asked.view.rates?.boundsOf(model))
   const bytesMax = problems === meteredProblems ? meteredBytesMax : readBodyBytesMax
   const scanned = measuring && scanInto(measuring, memory.of(response, sharer))
   const bytes = isPlain ? await Promise.race([readWhole(request, bytesMax, scanned?.scan), late.promise]) : undefined

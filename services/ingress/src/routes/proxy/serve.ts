@@ -55,11 +55,11 @@ export function createServe(
     const pointers = countedPointers(view.bodyPointers(subject, route), request)
     const reader = view.meterOf(route)
     const isRead = said === 'body' || pointers !== undefined || reader !== undefined
-    const read = isRead ? await readBody(incoming, { subject, route, pointers, reader }, bodies) : unread
+    const read = isRead ? await readBody(incoming, { view, subject, route, pointers, reader }, bodies) : unread
     if (isProblem(read)) return answerProblem(incoming, read, formOf(view, request, route))
     // Where a body was parsed in vain it costs 1: a caller that sends many of those is subject to its limits too.
     const cost = said === 'body' ? (read.cost ?? 1) : said
-    const metering = reader && read.measure && meter(incoming, view, { subject, route }, reader, read.measure)
+    const metering = reader && read.measure && meter(incoming, view, { subject, route, cost }, reader, read.measure)
     const problem = read.problem ?? metering?.problem
     const recorded = await decisionService.decide({
       ...asked,
@@ -94,7 +94,7 @@ export function createServe(
       decisionId: recorded.id ?? '',
       degradedBy: degradedBy(recorded.decision),
       charged: recorded.charged,
-      metered: meteredExchange(reader, read.measure, recorded.charged),
+      metered: meteredExchange(reader, read.measure, recorded.charged, view.rates),
       free,
       readBody: read.bytes,
     })
