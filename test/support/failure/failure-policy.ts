@@ -16,11 +16,29 @@ export const keyOf = (subject: string): string => `weir_failure_${subject}_01234
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 
+/** Trees: companies with teams, and those who call below the teams. */
+export const [companies, teams] = [2, 4]
+const treeSubjects = [
+  ...Array.from({ length: companies }, (_, index) => `  company-${index}: { plan: company }`),
+  ...Array.from(
+    { length: teams },
+    (_, index) => `  team-${index}: { plan: team, parent: company-${index % companies} }`,
+  ),
+]
+/** Whom a subject of these kinds is below. */
+const parentOf = (kind: string, index: number) =>
+  ['wide', 'held', 'metered'].includes(kind) ? `, parent: team-${index % teams}` : ''
+
 const heldLimits = `
+  team-day: { algorithm: fixed_window, size: 1000000000, period: day, onUnavailable: allow }
+  company-day: { algorithm: fixed_window, size: 1000000000, period: day, onUnavailable: allow }
+  company-tokens: { algorithm: fixed_window, size: ${tokensSize}, period: day, unit: tokens, onUnavailable: allow }
   tokens-day: { algorithm: fixed_window, size: ${tokensSize}, period: day, unit: tokens, onUnavailable: allow }
   in-flight: { algorithm: concurrency, size: 1000, onUnavailable: allow }
   bytes-day: { algorithm: fixed_window, size: 1000000000, period: day, unit: bytes, onUnavailable: allow }`
 const heldPlans = `
+  company: { limits: [company-day, company-tokens] }
+  team: { limits: [team-day] }
   held: { limits: [wide-day, tokens-day, in-flight] }
   metered: { limits: [wide-day, bytes-day] }`
 /** An answer of the demo's is smaller than what is held for it. */
@@ -34,14 +52,15 @@ const withoutHolds = ['wide', 'narrow', 'quota', 'settled']
 /**
  * Subjects that are never refused, subjects that mostly are, and subjects whose quota is used up and alerts. Behind an
  * unavailable Redis all are admitted. With holds there are subjects that hold tokens and slots, or whose answers are
- * metered, too, which older releases do not know.
+ * metered, too, and all but those with quotas are below teams of companies, which older releases do not know.
  */
 export function failurePolicy({ withHolds = false } = {}): string {
   const kinds = Object.entries(subjectCounts).filter(([kind]) => withHolds || withoutHolds.includes(kind))
   const subjects = kinds.flatMap(([kind, count]) =>
     Array.from({ length: count }, (_, index) => {
       const subject = `${kind}-${index}`
-      return `  ${subject}: { plan: ${kind}, keys: [{ sha256: "${sha256(keyOf(subject))}" }] }`
+      const below = withHolds ? parentOf(kind, index) : ''
+      return `  ${subject}: { plan: ${kind}${below}, keys: [{ sha256: "${sha256(keyOf(subject))}" }] }`
     }),
   )
   return `version: 1
@@ -60,6 +79,6 @@ upstreams:
 endpoints:
   demo: { url: "http://127.0.0.1:8071/", secretEnv: WEIR_DEMO_WEBHOOK_SECRET, allowPrivate: true }
 subjects:
-${subjects.join('\n')}
+${[...(withHolds ? treeSubjects : []), ...subjects].join('\n')}
 `
 }
