@@ -86,6 +86,7 @@ const longest = [
   'test/nightly/stand-ins/kafka.test.ts',
   'test/servers/admin/weir-up.test.ts',
   'test/nightly/tls/proxy.test.ts',
+  'test/servers/alerting/resolved-processes.test.ts',
 ]
 
 /** In a new checkout vitest knows only how large each file is. */

@@ -1,6 +1,10 @@
+import { encodeReset } from '@weir/contracts/policy.v1.ts'
+import { createPolicyWriter } from '@weir/policy-feed/policy-writer.ts'
 import { expect, test } from 'vitest'
 import { openAlertingStack } from '../../support/alerting/open-alerting.ts'
-import { forFile } from '../../support/opened.ts'
+import { forFile, forTest } from '../../support/opened.ts'
+import { wholeChange } from '../../support/policy-topic.ts'
+import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { until } from '../../support/until.ts'
 
 const quota = { algorithm: 'fixed_window', size: 1_000, thresholds: ['80%', '100%'] }
@@ -11,6 +15,7 @@ const stack = await forFile(
     const listed = { only: { types: ['weir.quota.reached'] }, allowPrivate: true }
     return {
       plans: { free: { limits: ['day', 'minute'] } },
+      subjects: { acme: { plan: 'free' } },
       limits: { day: { ...quota, period: 'day' }, minute: { ...quota, period: 'minute' } },
       endpoints: {
         listed: { url: url('/listed'), secretEnv: 'OPS_SECRET', ...listed },
@@ -62,3 +67,13 @@ test('Two processes, of which one dies: when the minute is over, each alert of i
   const wanted = ['weir.quota.reached', 'weir.quota.resolved']
   expect((await incidents()).map(({ types }) => types.sort())).toEqual([wanted, wanted])
 }, 300_000)
+
+test('A process that reads of a reset resolves what it has made less, in its next round', async () => {
+  const writer = await forTest(createPolicyWriter(kafkaOptions(stack.kafka.address)))
+  const before = byId('weir.quota.resolved').size
+  await writer.publish(wholeChange([], encodeReset('acme')))
+  await until(() => byId('weir.quota.resolved').size > before, 120_000)
+  expect([...byId('weir.quota.resolved').values()].slice(before)).toMatchObject([
+    { subject: 'acme', limit: 'day', reason: 'used_less', used: 0 },
+  ])
+}, 150_000)

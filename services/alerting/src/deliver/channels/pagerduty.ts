@@ -9,8 +9,10 @@ const integrationKey = secretOf('the integration key of 32 letters and digits', 
 /** PagerDuty accepts summaries of as many characters. */
 const summaryMax = 1_024
 
-/** A service of PagerDuty, by its Events API v2. An alert that is sent again joins the incident that it opened, and the
- * alert that resolves it resolves the incident. */
+/**
+ * A service of PagerDuty, by its Events API v2. An alert that is sent again joins the incident that it opened, and the
+ * alert that resolves it resolves the incident.
+ */
 export const pagerduty: Channel<EndpointOf<'pagerduty'>> = {
   // The event is malformed, and will be the next time.
   verdicts: { 400: 'final' },
