@@ -181,3 +181,34 @@ test('a subject that is moved counts at its new ancestors from then on, and keep
   expect(await used('r1')).toEqual({ 'member-month': 1, burst: 1 })
   expect(await used('b1')).toMatchObject({ 'company-month': 15 })
 })
+
+test("a key's own size holds for that key alone", async () => {
+  const mark = randomUUID()
+  const redis = await openLimiterRedis(inject('redisUrl'))
+  const common = { clock: systemClock, periodBoundaries: createBoundaryCache(), deadlineMs: 20_000 }
+  const store = new RedisLimitStore({ redis, ...common })
+  const keys = ['laptop', 'agent'].map((id) => {
+    const own = id === 'agent' ? ', limits: { a-key: { size: 2 } }' : ''
+    return `{ sha256: "${sha256(`${id}-${mark}`)}", id: ${id}${own} }`
+  })
+  const text = `
+version: 1
+plans: { member: { limits: [a-key] } }
+limits: { a-key: { algorithm: fixed_window, size: 5, window: 1h, by: [key] } }
+subjects: { u-${mark}: { plan: member, keys: [${keys.join(', ')}] } }
+`
+  const apps = await openMemoryIngress(text, { store, log: createMemoryDecisionLog(), clock: systemClock })
+  onTestFinished(async () => {
+    await apps.proxy.close()
+    await apps.api.close()
+    store.close()
+  })
+  const admitted = async (id: string) => {
+    const headers = { authorization: `Bearer ${id}-${mark}`, 'content-type': 'application/json' }
+    const answers = Array.from({ length: 8 }, () =>
+      apps.api.inject({ method: 'POST', url: '/v1/check', headers, payload: '{}' }),
+    )
+    return (await Promise.all(answers)).filter((answer) => answer.json().allowed).length
+  }
+  expect([await admitted('agent'), await admitted('laptop')]).toEqual([2, 5])
+})

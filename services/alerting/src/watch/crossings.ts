@@ -6,7 +6,7 @@ import { reachedThresholds } from '@weir/core/alerts/reached-thresholds.ts'
 import { createBoundaryCache, periodStartLabel } from '@weir/core/calendar/calendar.ts'
 import { isOfOneSubject, type Limit, type PeriodUnit, type Threshold } from '@weir/core/limits/limit.ts'
 import { ownAlertsOf } from '@weir/policy/contact-targets.ts'
-import type { Policy } from '@weir/policy/policy.ts'
+import { keyWithId, type Policy } from '@weir/policy/policy.ts'
 import type { Crossing } from '../types.ts'
 
 /** Cached, because a subject at its limit needs its period for every decision. */
@@ -83,7 +83,8 @@ export function findCrossings(policy: Policy, record: DecisionRecordV1, tsMs: nu
   const own = policy.subjects.get(record.subject)
   for (const { name, size, used, reset_ms: resetMs, by, at } of record.limits) {
     const subject = at ?? record.subject
-    const known = at === undefined ? own : policy.subjects.get(at)
+    const ofKey = by?.key === undefined ? undefined : keyWithId(policy, by.key)?.subject
+    const known = at === undefined ? (ofKey ?? own) : policy.subjects.get(at)
     const limit = known?.ownLimits?.get(name) ?? policy.limits.get(name)
     if (limit === undefined) continue
     const about = { subject, limit: name, size, used, decisionId, decidedMs: tsMs, by, trace }
