@@ -47,6 +47,33 @@ const decision = (used: number, resetMs: number, subject = 'acme') => ({
 })
 
 describe('findCrossings', () => {
+  it('is about the ancestor that a limit counts, in its calendar, and about a key by its own version', () => {
+    const sha256 = 'a'.repeat(64)
+    const tree = requirePolicy(
+      `
+version: 1
+plans: { company: { limits: [day] }, member: { limits: [keys] } }
+limits:
+  day: { algorithm: fixed_window, size: 10, period: day, thresholds: [80%] }
+  keys: { algorithm: fixed_window, size: 10, period: day, by: [key], thresholds: [] }
+subjects:
+  acme: { plan: company, timeZone: Asia/Kathmandu }
+  u: { plan: member, parent: acme, keys: [{ sha256: ${sha256}, id: k, limits: { keys: { size: 4, thresholds: [50%] } } }] }
+`,
+      'weir.yaml',
+    )
+    const limits = [
+      { name: 'day', size: 10, used: 8, remaining: 2, reset_ms: dayMs / 2, at: 'acme' },
+      { name: 'keys', size: 4, used: 2, remaining: 2, reset_ms: dayMs / 2, by: { key: 'k' } },
+    ]
+    const found = findCrossings(tree, { ...decision(0, 0, 'u'), limits }, kathmanduMidnightMs + dayMs / 2)
+    expect(found.map((one) => [one.subject, one.limit, one.thresholds.map(({ percent }) => percent)])).toEqual([
+      ['acme', 'day', [80]],
+      ['u', 'keys', [50]],
+    ])
+    expect(found[0]?.startMs).toBe(kathmanduMidnightMs)
+  })
+
   it('adds the percentages that a customer has chosen to the thresholds of its calendar limits', () => {
     const percentsAt = (used: number) =>
       findCrossings(policy, decision(used, dayMs / 2, 'chooser'), kathmanduMidnightMs + dayMs / 2).map((one) => [
