@@ -23,6 +23,7 @@ const cards = (input: string) => ({
       { model: 'm', from, prices: { input_tokens: input, cache_read_input_tokens: '0.35', output_tokens: '15' } },
       { model: 'm@flex', from, prices: { input_tokens: '1.5', output_tokens: '7.5' } },
       { model: 'n', from, prices: { input_tokens: '4', output_tokens: '20' } },
+      { model: 'n@priority', from, prices: { output_tokens: '40' } },
       { model: 'doc-*', from, prices: { input_tokens: '1', output_tokens: '1' } },
       { model: 'dear', from, prices: { input_tokens: '1000000' } },
       { tool: 'search', from, prices: { calls: '2000' } },
@@ -181,7 +182,9 @@ test('A model without a price is refused, free and counted, or has the default p
   await free.text()
   const { decision, settlement } = await records(idOf(free))
   const { output_tokens: output } = billOf(free)
-  expect(decision?.held).toMatchObject({ eur: 2_100_000, unpriced: 1, gbp: 100 * 3_000 })
+  const { input_tokens: input = 0 } = decision?.held ?? {}
+  // The dearest tier may answer.
+  expect(decision?.held).toMatchObject({ usd: input * 4_000 + 100 * 40_000, eur: 2_100_000, unpriced: 1, gbp: 300_000 })
   expect(settlement?.units).toMatchObject({ eur: 2_100_000, unpriced: 1, gbp: output * 3_000 })
 })
 

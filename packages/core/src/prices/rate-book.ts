@@ -145,18 +145,9 @@ class CardRates {
     return this.#models.find(([tests]) => tests(model))?.[1]
   }
 
-  entryOf(model: string, atMs: number): RateEntry | undefined {
-    return this.#byDimension.find(([name]) => name === 'model')?.[1].find(model, atMs)
-  }
-
-  /** The entry of what every request costs. */
-  ofEvery(atMs: number): RateEntry | undefined {
-    return this.#everyRequest.find('', atMs)
-  }
-
   price(units: Units, request: PricedRequest): Price {
     const { atMs } = request
-    const every = this.ofEvery(atMs)
+    const every = this.#everyRequest.find('', atMs)
     const lines = every === undefined ? [] : [...linesOf(every, units)]
     let [unknown, model]: (string | undefined)[] = []
     for (const [name, rates] of this.#byDimension) {
@@ -171,7 +162,7 @@ class CardRates {
   }
 
   most(units: Units, { atMs, values }: PricedRequest): number {
-    const every = this.ofEvery(atMs)
+    const every = this.#everyRequest.find('', atMs)
     let sum = every === undefined ? 0 : mostNanosOf([every], units)
     for (const [name, rates] of this.#byDimension) {
       const text = values.get(name) ?? ''
@@ -218,12 +209,6 @@ export class RateBook {
   /** By card, the most that a request can cost that uses up to so many units: by the dearest tier that may answer. */
   mostOfAll(units: Units, request: PricedRequest): ReadonlyMap<string, number> {
     return new Map(this.#cards.map((card) => [card.card.name, card.most(units, request)]))
-  }
-
-  /** By card, the entry that prices a model. */
-  entriesOf(model: string, atMs: number): ReadonlyMap<string, RateEntry> {
-    const found = this.#cards.map((card) => [card.card.name, card.entryOf(model, atMs)] as const)
-    return new Map(found.flatMap(([name, entry]) => (entry === undefined ? [] : [[name, entry] as const])))
   }
 
   /** The most tokens of a model, by the first card that knows it. */
