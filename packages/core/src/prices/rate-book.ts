@@ -106,11 +106,8 @@ class DimensionRates {
   }
 
   find(text: string, atMs: number): RateEntry | undefined {
-    for (const pattern of this.#matching(text)) {
-      const entry = inForce(pattern, atMs)
-      if (entry !== undefined) return entry
-    }
-    return undefined
+    const pattern = this.#matching(text).find((one) => inForce(one, atMs) !== undefined)
+    return pattern && inForce(pattern, atMs)
   }
 
   findTier(model: string, tier: string, atMs: number): RateEntry | undefined {
@@ -128,15 +125,13 @@ class DimensionRates {
 class CardRates {
   readonly card: RateCard
   readonly #byDimension: readonly (readonly [dimension: string, rates: DimensionRates])[]
-  readonly #everyRequest: DimensionRates
   readonly #models: readonly (readonly [tests: Test, bounds: ModelBounds])[]
 
   constructor(card: RateCard) {
     this.card = card
     const groups = Map.groupBy(card.entries, ({ dimension }) => dimension)
     const rates = (entries: readonly RateEntry[]) => new DimensionRates(entries, card.unknown === 'default')
-    this.#everyRequest = rates(groups.get(undefined) ?? [])
-    this.#byDimension = [...groups].flatMap(([name, all]) => (name === undefined ? [] : [[name, rates(all)] as const]))
+    this.#byDimension = [...groups].map(([name, all]) => [name, rates(all)])
     const texts = [...card.models.keys()].sort(bySpecificity)
     this.#models = texts.map((text) => [testOf(text), card.models.get(text) ?? {}])
   }
@@ -147,23 +142,21 @@ class CardRates {
 
   price(units: Units, request: PricedRequest): Price {
     const { atMs } = request
-    const every = this.#everyRequest.find('', atMs)
-    const lines = every === undefined ? [] : [...linesOf(every, units)]
+    const lines: RateLine[] = []
     let [unknown, model]: (string | undefined)[] = []
     for (const [name, rates] of this.#byDimension) {
       const asked = request.values.get(name) ?? ''
       const own = rates.find(asked, atMs)
       const [entry, text] = (name === 'model' && answered(rates, request)) || [own, asked]
       if (entry !== undefined) lines.push(...linesOf(entry, units))
-      else if (rates.units.some((unit) => (units.get(unit) ?? 0) > 0)) unknown ??= asked
+      else if (name !== '' && rates.units.some((unit) => (units.get(unit) ?? 0) > 0)) unknown ??= asked
       if (entry !== own) model = text
     }
     return { card: this.card, nanos: nanosOf(lines), lines, unknown, model }
   }
 
   most(units: Units, { atMs, values }: PricedRequest): number {
-    const every = this.#everyRequest.find('', atMs)
-    let sum = every === undefined ? 0 : mostNanosOf([every], units)
+    let sum = 0
     for (const [name, rates] of this.#byDimension) {
       const text = values.get(name) ?? ''
       const found = rates.find(text, atMs)
@@ -198,7 +191,7 @@ export class RateBook {
 
   constructor(cards: Iterable<RateCard>) {
     this.#cards = Array.from(cards, (card) => new CardRates(card))
-    this.pricesEvery = this.#cards.some(({ card }) => card.entries.some(({ dimension }) => dimension === undefined))
+    this.pricesEvery = this.#cards.some(({ card }) => card.entries.some(({ dimension }) => dimension === ''))
   }
 
   /** What each card makes of what a request used, its `cost` and `requests` among the units. */
