@@ -60,7 +60,7 @@ const recordOf = (decision: Decision, cost: number, nowMs: number): RecordedDeci
   charged: 'no',
   denied_by: decision.deniedBy,
   shadowed_by: '',
-  limits: decision.limits.map(({ resetMs, ...limit }) => ({ ...limit, reset_ms: resetMs, by: {} })),
+  limits: decision.limits.map(({ resetMs, ...limit }) => ({ ...limit, reset_ms: resetMs, by: {}, at: '' })),
   retry_ms: decision.reason === 'cost_exceeds_limit' ? -1 : decision.retryAfterMs,
   correction: undefined,
   held: {},

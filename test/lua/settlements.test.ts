@@ -108,11 +108,11 @@ test('a repeat gets the same answer and changes nothing; another cost is a confl
   await store.decide(request)
   const { id } = request.reservation
   const first = await settlements.settle({ subject, id, cost: 10 })
-  const bytes = await redis.getBuffer(settlementKey(subject, id))
+  const bytes = await redis.getBuffer(settlementKey({ subject }, id))
   clock.ms += 5_000
   const racing = await Promise.all(Array.from({ length: 8 }, () => settlements.settle({ subject, id, cost: 10 })))
   expect(racing).toEqual(Array(8).fill(first))
-  expect(await redis.getBuffer(settlementKey(subject, id))).toEqual(bytes)
+  expect(await redis.getBuffer(settlementKey({ subject }, id))).toEqual(bytes)
   expect(await settlements.settle({ subject, id, cost: 11 })).toEqual({ kind: 'conflict', cost: 10 })
   expect(await used(request)).toEqual([10, 10, 10, 10])
 })
@@ -147,7 +147,7 @@ test('only what asked for it, was charged, and is not over can be settled', asyn
   const charged = ask({ limits }, { ttlMs: 5_000 })
   await store.decide(charged)
   expect(await settle(charged.reservation.id, 'somebody-else')).toEqual({ kind: 'unknown' })
-  const leftMs = await redis.pttl(settlementKey(subject, charged.reservation.id))
+  const leftMs = await redis.pttl(settlementKey({ subject }, charged.reservation.id))
   expect(leftMs).toBeGreaterThan(3_000)
   expect(leftMs).toBeLessThanOrEqual(5_000)
 })
@@ -204,7 +204,7 @@ test('what a version before settled to more than is allowed now is completed by 
   await store.decide(request)
   const settlement = { subject, id: request.reservation.id, cost: 90 }
   const settled = await settlements.settle(settlement)
-  const key = settlementKey(subject, request.reservation.id)
+  const key = settlementKey({ subject }, request.reservation.id)
   const before = await redis.getBuffer(key)
   const text = before?.toString('latin1').replace('"settleMax":100', '"settleMax":10 ') ?? ''
   await redis.set(key, Buffer.from(text, 'latin1'), 'KEEPTTL')
@@ -267,12 +267,12 @@ test('a marker is kept with the charge whole or not at all, and always expires',
   const { redis, store, subject, ask } = await open()
   const request = ask({ cost: 2 ** 53 - 1, limits: [limitOf('fixed_window', { size: 2 ** 53 - 1 })] })
   await store.decide(request)
-  const key = settlementKey(subject, request.reservation.id)
+  const key = settlementKey({ subject }, request.reservation.id)
   expect(await redis.pttl(key)).toBeGreaterThan(0)
   await redis.set(`weir:1:{${subject}}:token_bucket`, 'x', 'PX', 60_000)
   const wrong = ask({ limits: [limitOf('token_bucket')] }, { ttlMs: dayMs + 1 })
   await expect(store.decide(wrong)).rejects.toThrow('to be settled')
-  expect(await redis.exists(settlementKey(subject, wrong.reservation.id))).toBe(0)
+  expect(await redis.exists(settlementKey({ subject }, wrong.reservation.id))).toBe(0)
 })
 
 test('what a Redis has forgotten of the last settlements is done again once it is back, and nothing twice', async () => {
@@ -288,7 +288,7 @@ test('what a Redis has forgotten of the last settlements is done again once it i
   await settlements.settle({ subject, id, cost: 3, units: units(120) })
   await settlements.confirmRecorded({ subject, id })
   expect(await used(held)).toEqual([120, 3])
-  const marker = async () => `${await redis.getBuffer(settlementKey(subject, id)).catch(() => 'away')}`
+  const marker = async () => `${await redis.getBuffer(settlementKey({ subject }, id)).catch(() => 'away')}`
   const confirmed = await marker()
   for (const _ of [1, 2]) {
     for (const [at, key] of keys.entries()) await redis.restore(key, dayMs, before[at] ?? '', 'REPLACE')

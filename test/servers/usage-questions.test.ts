@@ -16,6 +16,7 @@ import {
   insertedRow,
   quarterMs,
   question,
+  reachOf,
   someReach,
   withIds,
 } from '../support/usage/random-questions.ts'
@@ -103,7 +104,7 @@ afterAll(() => tables.close())
 test(`${questions} random questions are answered as the decisions themselves say`, { timeout: 300_000 }, async () => {
   await fc.assert(
     fc.asyncProperty(question, someReach, async (asked, own) => {
-      const reach = own === undefined ? Reach.everybody : Reach.of(own)
+      const reach = reachOf(own)
       const met = metBy(all, own, asked)
       const model = modelOf(met, asked)
       const rows = await askUsage(tables.client, reach, asked)
@@ -133,7 +134,7 @@ test('60 random questions with fill=zero have a row of each step, of nothing onl
     fc.asyncProperty(question, someReach, fc.nat(), async (random, own, counted) => {
       const asked = { ...random, ranking: undefined, comparison: undefined }
       fc.pre(asked.step !== 'total')
-      const reach = own === undefined ? Reach.everybody : Reach.of(own)
+      const reach = reachOf(own)
       const completeMs = asked.fromMs + (counted % (asked.toMs - asked.fromMs + quarterMs))
       const filled = filledSteps(asked, quarterMs, completeMs)
       const model = filledModel(metBy(all, own, asked), asked, completeMs)

@@ -17,7 +17,7 @@ import {
   type Outcome,
   type SettlementLimit,
 } from '@weir/core/limits/script-codec.ts'
-import { blockKey, limitKey, markerKey, settlementKey, tallyKey } from '@weir/redis/keys.ts'
+import { blockKey, limitKey, markerKey, settlementKey, tallyKey, treeSubject } from '@weir/redis/keys.ts'
 import { readScript } from '@weir/redis/scripts.ts'
 import { encodeReplacements } from '@weir/redis/settlement-calls.ts'
 import type { Redis } from 'ioredis'
@@ -125,8 +125,8 @@ export function createRedisEngine(redis: Redis): RedisEngine {
   const partsOf = (nowMs: number, boundaries: PeriodBoundaries | undefined): CallParts => ({
     keyOf: (limit, scope) => `${prefix}${limitKey(limit, scope)}`,
     blockKeyOf: (limit, scope) => `${prefix}${blockKey(limit, scope)}`,
-    markerKeyOf: (subject, key) => `${prefix}${markerKey(subject, key)}`,
-    settlementKeyOf: ({ scope }, { id }) => `${prefix}${settlementKey(scope.subject, id)}`,
+    markerKeyOf: (scope, key) => `${prefix}${markerKey(scope, key)}`,
+    settlementKeyOf: ({ scope }, { id }) => `${prefix}${settlementKey(treeSubject(scope), id)}`,
     tallyKeyOf: (request) => `${prefix}${tallyKey(request)}`,
     markersMax: 1_000_000,
     boundariesOf: () => boundaries,

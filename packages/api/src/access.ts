@@ -1,4 +1,4 @@
-import { tokenScopes } from '@weir/policy/policy.ts'
+import { tokenScopes } from '@weir/policy/access-token.ts'
 import { durationPattern, namePattern, timePattern } from '@weir/policy/policy-values.ts'
 import { partSchema } from '@weir/policy/reader/part-schema.ts'
 import { answer, media, noBody, operation } from './operation.ts'

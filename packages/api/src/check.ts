@@ -166,7 +166,14 @@ const quantities = (description: string) =>
   })
 const limitStates = (description?: string) =>
   list(
-    closed({ name: Type.String(), size: count(), used: count(), remaining: count(), reset_ms: count() }),
+    closed({
+      name: Type.String(),
+      size: count(),
+      used: count(),
+      remaining: count(),
+      reset_ms: count(),
+      at: optional(text('The ancestor that it counts; absent for the subject itself.')),
+    }),
     description,
   )
 const resultHeaders = textsByName('With `headers` in a batch: the headers of a single check, with lower-case names.')

@@ -1,4 +1,4 @@
-import type { TokenScope } from '@weir/policy/policy.ts'
+import type { TokenScope } from '@weir/policy/access-token.ts'
 import type { TObject, TProperties, TSchema } from 'typebox'
 import { problemAnswers } from './problem.ts'
 import { closed, type Of, object } from './schema.ts'

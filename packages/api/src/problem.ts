@@ -48,6 +48,7 @@ export const checkProblem = object(
     challenge: optional(text('For quota-exceeded: address of the challenge page.')),
     unit: optional(text('For quota-exceeded: what the limit counts, if neither costs nor requests.')),
     held: optional(whole('For quota-exceeded: how much of that open requests hold.', { minimum: 1 })),
+    at: optional(text('For quota-exceeded: the ancestor that the limit counts, if it is not of the subject itself.')),
     settled_cost: optional(whole('For conflict: the cost that the decision was settled to.', { minimum: 0 })),
     settled_units: optional(
       Type.Unsafe<Record<string, number>>({

@@ -8,8 +8,11 @@ import {
   quotaDiscrepancies,
   quotasOf,
 } from '@weir/core/audit/quota.ts'
+import { rootsOf } from '@weir/policy/ancestors.ts'
 import type { Policy } from '@weir/policy/policy.ts'
+import { subjectInKey } from '@weir/redis/keys.ts'
 import { createQuotaCounts, type QuotaServers, quotaFloors } from '@weir/redis/quota-counts.ts'
+import { limitOfKey } from '@weir/redis/recorded-scope.ts'
 
 /** Units that Redis has and ClickHouse has not are metered within a second or two; a pipeline that lags gets longer. */
 const readingsMaxAbove = 10
@@ -23,9 +26,16 @@ const noCount: QuotaCount = { outcome: 'left', before: 0, endMs: 0, now: 0 }
 
 /** A floor of 0 for a count that Redis has and that no record explains. */
 function unexplained(key: string, nowMs: number): QuotaFloor {
-  const [, subject = '', limit = ''] = /^weir:1:\{([^}]*)\}:([^:]*)/.exec(key) ?? []
-  const names = { subject: decodeURIComponent(subject), limit: decodeURIComponent(limit) }
-  return { ...names, keyId: '', route: '', method: '', endMs: nowMs + monthMs, units: 0, key }
+  return {
+    subject: subjectInKey(key),
+    limit: limitOfKey(key),
+    keyId: '',
+    route: '',
+    method: '',
+    endMs: nowMs + monthMs,
+    units: 0,
+    key,
+  }
 }
 
 /** The end of an unexplained count is not known: the period that runs there is meant. */
@@ -56,7 +66,7 @@ export async function auditQuotas(ports: {
   }
 
   const look = async () => {
-    const floors = quotaFloors(await askKnownUnits(clickhouse, summable, nowMs()), summable)
+    const floors = quotaFloors(await askKnownUnits(clickhouse, summable, nowMs()), summable, rootsOf(policy))
     const unknown = await askUnknownUnits(clickhouse, nowMs() - monthMs)
     const known = new Set(floors.map(({ key }) => key))
     const others = [...first.keys()].filter((key) => !known.has(key))

@@ -3,6 +3,8 @@ import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
 import { readCompleteness } from '@weir/clickhouse/mark-queries.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import type { QuotaFloor, SummableQuota } from '@weir/core/audit/quota.ts'
+import { rootsOf } from '@weir/policy/ancestors.ts'
+import type { Policy } from '@weir/policy/policy.ts'
 import type { RestorePass } from '@weir/redis/data-loss-detector.ts'
 import { createQuotaCounts, type QuotaServers, quotaFloors } from '@weir/redis/quota-counts.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
@@ -29,10 +31,10 @@ export class QuotaRestore {
   }
 
   /** Makes one pass. Resolves to how many counts were looked at, and how many of them raised. */
-  async run(quotas: readonly SummableQuota[], { isFirst, isLast, signal }: RestorePass) {
+  async run(policy: Policy, quotas: readonly SummableQuota[], { isFirst, isLast, signal }: RestorePass) {
     // At once after a loss. Later, a count that a request changes meanwhile is right by what Redis has charged since.
     const seen = isFirst ? undefined : await this.#seenBeforeSums(signal)
-    const known = quotaFloors(await askKnownUnits(this.#clickhouse, quotas, Date.now()), quotas)
+    const known = quotaFloors(await askKnownUnits(this.#clickhouse, quotas, Date.now()), quotas, rootsOf(policy))
     const names = new Set(known.map(({ key }) => key))
     const gone = [...this.#asked.values()].filter(({ key }) => !names.has(key)).map((floor) => ({ ...floor, units: 0 }))
     const floors = [...known, ...gone]

@@ -22,15 +22,15 @@ export interface RestoreCounters {
 const requestMs = 120_000
 
 /**
- * Watches Redis, and when it has lost its counts raises every calendar quota to what ClickHouse shows as used in the
- * running period. Decisions go on meanwhile. `policy` returns undefined while it was not read yet.
+ * Watches Redis, and when it has lost its counts, or with `restoreAll`, raises every calendar quota to what ClickHouse
+ * shows as used in the running period. Decisions go on meanwhile. `policy` returns undefined while it was not read yet.
  */
 export async function openQuotaRestorer(
   servers: QuotaServers,
   server: ClickhouseServer,
   policy: () => Policy | undefined,
   { run, log, checkReady }: Service,
-): Promise<Readonly<RestoreCounters>> {
+): Promise<{ readonly counters: Readonly<RestoreCounters>; restoreAll(): void }> {
   const counters: RestoreCounters = { losses: 0, restores: 0, raised: 0 }
   const clickhouse = await run.own(
     'clickhouse for quotas',
@@ -52,7 +52,7 @@ export async function openQuotaRestorer(
       const inForce = policy()
       if (inForce === undefined) throw new Error('the policy was not read yet: the quotas are unknown')
       const { summable, unsummable } = quotasOf(inForce)
-      const done = await restoring.run(summable, pass)
+      const done = await restoring.run(inForce, summable, pass)
       // One that a further loss has ended is repeated.
       if (!pass.signal.aborted) counters.restores += 1
       counters.raised += done.raised
@@ -67,5 +67,5 @@ export async function openQuotaRestorer(
     onFault: (error) => log.warn({ err: error }, 'quotas not watched or restored, retrying'),
   })
   await run.own('quota restorer', detector, (one) => one.stop())
-  return counters
+  return { counters, restoreAll: () => detector.restoreAll() }
 }

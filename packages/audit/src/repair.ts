@@ -5,6 +5,7 @@ import { repairRollup } from '@weir/clickhouse/repair/repair-rollup.ts'
 import { insertRows, type RawRow } from '@weir/clickhouse/repair/repair-rows.ts'
 import { RepairSession } from '@weir/clickhouse/repair/repair-session.ts'
 import { quotasOf } from '@weir/core/audit/quota.ts'
+import { rootsOf } from '@weir/policy/ancestors.ts'
 import { createQuotaCounts, quotaFloors } from '@weir/redis/quota-counts.ts'
 import { type AuditPorts, type AuditResult, shardsOf } from './audit-all.ts'
 import type { MissingRecords } from './audit-kafka.ts'
@@ -52,7 +53,7 @@ export async function repair(
   }
   // 3. Redis, to the sums of the rows that are there by now. A crash in it leaves counts that the next run raises.
   const { summable } = quotasOf(policy)
-  const floors = quotaFloors(await askKnownUnits(clickhouse, summable, nowMs()), summable)
+  const floors = quotaFloors(await askKnownUnits(clickhouse, summable, nowMs()), summable, rootsOf(policy))
   const raised = (await createQuotaCounts(servers).raise(floors)).filter(({ outcome }) => outcome === 'raised')
   if (raised.length > 0)
     report(`raised in Redis: ${raised.length} ${raised.length === 1 ? 'count' : 'counts'} of quotas`, true)

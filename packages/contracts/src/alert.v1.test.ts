@@ -96,6 +96,7 @@ test('the published schema has every type with its fields, and no other', () => 
     const known = {
       'weir.alerts.digest': ['alerts'],
       'weir.quota.reached': ['by'],
+      'weir.quota.resolved': ['by'],
       'weir.quota.forecast': ['by'],
       'weir.limit.blocked': ['by', 'more'],
     }

@@ -31,6 +31,12 @@ const rate = { watch: 'text', window_start: 'time', window_end: 'time', count: '
 export const alertFields = {
   /** A limit's use has reached a threshold, `percent` of its size. */
   'weir.quota.reached': { ...quota, percent: 'number' },
+  /**
+   * The alert `resolves` is over since its period has ended, the limit's size has changed, or less is used (`reason`:
+   * `period_ended`, `size_changed`, `used_less`). `size` and `used` are those of now, at a period's end those of the
+   * alert; all else is the alert's, and `reached_at` its time.
+   */
+  'weir.quota.resolved': { ...quota, percent: 'number', resolves: 'uuid', reached_at: 'time', reason: 'text' },
   /** At the pace of the period so far the quota is used up at `runs_out`, before the period ends. */
   'weir.quota.forecast': { ...quota, runs_out: 'time' },
   /**
@@ -74,6 +80,7 @@ interface CountedBy {
 /** Fields that alerts have only where there is something to say. */
 interface OptionalFields {
   readonly 'weir.quota.reached': CountedBy
+  readonly 'weir.quota.resolved': CountedBy
   readonly 'weir.quota.forecast': CountedBy
   readonly 'weir.limit.blocked': CountedBy & {
     /**

@@ -43,6 +43,7 @@ const limit = {
       description:
         'what it counted by beyond the subject, by the texts of its scope; values that callers send are hashed (sha256:…) unless the limit has record: plain',
     },
+    at: text("the ancestor whose plan's limit it is, and that it counts; absent for the subject itself"),
   },
 } as const
 
@@ -128,6 +129,10 @@ export const decisionColumns = {
     ),
     absent: '',
   },
+  parents: {
+    schema: { type: 'array', items: { type: 'string' }, description: "the subject's ancestors, the nearest first" },
+    absent: [],
+  },
   corrects: {
     schema: id('of a correction: the decision that it corrects'),
     absent: '00000000-0000-0000-0000-000000000000',
@@ -169,5 +174,5 @@ export const storedDecision = ({ limits, ...record }: DecisionRecordV1, tsMs: nu
   ...(Object.fromEntries(columnNames.map((name) => [name, columns[name].absent])) as StoredDecision),
   ...record,
   ts_ms: tsMs,
-  limits: limits.map((one) => ({ ...one, by: one.by ?? {} })),
+  limits: limits.map((one) => ({ ...one, by: one.by ?? {}, at: one.at ?? '' })),
 })

@@ -52,6 +52,8 @@ export interface DecisionInput
   /** Undefined where no units but the cost are known. */
   readonly units?: Quantities | undefined
   readonly basis?: DecisionRecordV1['basis']
+  /** Undefined or empty for a subject without a parent. */
+  readonly parents?: readonly string[] | undefined
   readonly correction?: Correction | undefined
 }
 
@@ -65,14 +67,14 @@ function encodeTexts(name: string, texts: Readonly<Record<string, string>> | und
 
 function encodeLimits(limits: readonly CountedLimit[]): string {
   let text = ''
-  for (const { name, size, used, remaining, resetMs, by } of limits) {
+  for (const { name, size, used, remaining, resetMs, by, at } of limits) {
     const comma = text === '' ? '' : ','
-    text += `${comma}{"name":${jsonText(name)},"size":${size},"used":${used},"remaining":${remaining},"reset_ms":${resetMs}${encodeTexts('by', by)}}`
+    text += `${comma}{"name":${jsonText(name)},"size":${size},"used":${used},"remaining":${remaining},"reset_ms":${resetMs}${encodeTexts('by', by)}${at === undefined ? '' : `,"at":${jsonText(at)}`}}`
   }
   return text
 }
 
-type Circumstance = 'policy' | 'retryMs' | 'ip' | 'trace' | 'meter' | 'dims' | 'held' | 'units' | 'basis'
+type Circumstance = 'policy' | 'retryMs' | 'ip' | 'trace' | 'meter' | 'dims' | 'held' | 'units' | 'basis' | 'parents'
 
 /** The fields that are written only where there is something to say. */
 function encodeCircumstances({ policy = -1, retryMs, ip = '', trace, ...more }: Pick<DecisionInput, Circumstance>) {
@@ -80,12 +82,13 @@ function encodeCircumstances({ policy = -1, retryMs, ip = '', trace, ...more }: 
   if (retryMs !== undefined) text += `,"retry_ms":${retryMs}`
   if (trace !== undefined) text += `,"trace":"${trace}"`
   if (ip !== '') text += `,"ip":${jsonText(ip)}`
-  const { meter = '', dims, held, units, basis } = more
+  const { meter = '', dims, held, units, basis, parents = [] } = more
   if (meter !== '') text += `,"meter":${jsonText(meter)}`
   text += encodeTexts('dims', dims)
   if (held !== undefined) text += `,"held":${JSON.stringify(held)}`
   if (units !== undefined) text += `,"units":${JSON.stringify(units)}`
-  return basis === undefined ? text : `${text},"basis":"${basis}"`
+  if (basis !== undefined) text += `,"basis":"${basis}"`
+  return parents.length === 0 ? text : `${text},"parents":[${parents.map(jsonText).join()}]`
 }
 
 const encodeCorrection = (correction: Correction | undefined) =>

@@ -19,6 +19,27 @@ test('A sudden change says which requests it counted, and which way they changed
   ])
 })
 
+test('The end of an alert says what it was about and why it is over; what is used now unless its period has ended', () => {
+  const period = { period_start: '2026-11-21T00:00:00.000Z', period_end: '2026-11-22T00:00:00.000Z' }
+  const of = { limit: 'day', size: 2_000, used: 850, percent: 80, decision_id: 'd', resolves: '2ed6657d', ...period }
+  const textsOf = (reason: string) => {
+    const data = { ...of, reason, reached_at: '2026-11-21T09:12:44.310Z', by: { ip: '192.0.2.1' } }
+    return describeAlert({ id: '', subject: 'acme', time: '', type: 'weir.quota.resolved', data })
+  }
+  expect(textsOf('size_changed')).toEqual({
+    title: 'Resolved: acme has used 80% of its limit day',
+    lines: [
+      'Reason: the limit has changed',
+      'Used: 850 of 2,000',
+      'ip: 192.0.2.1',
+      'Alert: 2ed6657d, 21 Nov 2026, 09:12 UTC',
+    ],
+  })
+  expect(textsOf('period_ended').lines.slice(0, 2)).toEqual(['Reason: its period has ended', 'ip: 192.0.2.1'])
+  expect(textsOf('used_less').lines[0]).toBe('Reason: less is used now')
+  expect(textsOf('of a newer Weir').lines[0]).toBe('Reason: of a newer Weir')
+})
+
 test('A reached budget says what the month costs so far, of how much', () => {
   const of = { prices: 'api', currency: 'EUR', budget: '20.00', amount: '17.00', percent: 80, period: '2026-11' }
   const data = { ...of, period_start: '2026-11-01T00:00:00.000Z', period_end: '2026-12-01T00:00:00.000Z' }

@@ -52,6 +52,25 @@ function describeDigest(alert: AlertOf<'weir.alerts.digest'>) {
   }
 }
 
+const resolvedReasons: Readonly<Record<string, string>> = {
+  period_ended: 'its period has ended',
+  size_changed: 'the limit has changed',
+  used_less: 'less is used now',
+}
+
+function describeResolved({ subject, data }: AlertOf<'weir.quota.resolved'>) {
+  const { limit, size, used, percent, reason, by, resolves, reached_at } = data
+  return {
+    title: `Resolved: ${unlinked(subject)} has used ${percent}% of its limit ${limit}`,
+    lines: [
+      `Reason: ${resolvedReasons[reason] ?? reason}`,
+      ...(reason === 'period_ended' ? [] : [`Used: ${number(used)} of ${number(size)}`]),
+      ...countedBy(by),
+      `Alert: ${resolves}, ${time(reached_at)}`,
+    ],
+  }
+}
+
 /**
  * Describes an alert for people: a sentence, and a line for each further fact. It is plain text, which a caller escapes
  * for its markup.
@@ -77,6 +96,8 @@ export function describeAlert(alert: AlertV1): { readonly title: string; readonl
         ],
       }
     }
+    case 'weir.quota.resolved':
+      return describeResolved(alert)
     case 'weir.budget.reached':
       return describeBudget(alert)
     case 'weir.limit.blocked': {

@@ -87,7 +87,8 @@ export class DecisionService {
     // Without a first decision the request waits, and the one that it comes to replaces this.
     let decision = first ?? policyStale
     trace?.decided()
-    if (ask.peek) return this.#peeked(ask, { id: undefined, decision, limits })
+    const { above } = request.scope
+    if (ask.peek) return this.#peeked(ask, { id: undefined, decision, limits, above })
     const limit = first === undefined ? busyLimit : limitToWaitFor(first, limits, ask.waitMs)
     let waitedMs = 0
     if (limit !== undefined && client !== undefined) {
@@ -104,8 +105,9 @@ export class DecisionService {
       this.metrics.count(ask, limits, decision, recorded.decision, waitedMs)
       trace?.recorded(ask, recorded)
       const taken = request.slots?.taken
-      if (taken === undefined || taken.length === 0 || decision.charged !== 'yes') return recorded
-      return { ...recorded, slots: taken }
+      const whole = above === undefined ? recorded : { ...recorded, above }
+      if (taken === undefined || taken.length === 0 || decision.charged !== 'yes') return whole
+      return { ...whole, slots: taken }
     }
     if (decision.deniedBy !== '') countExceeded(this.exceeded, decision, limits)
     if (!decision.allowed) {

@@ -1,7 +1,8 @@
 import type { ServerResponse } from 'node:http'
 import type { Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
-import type { LimitRequest, NamedValues, SlotCharge } from '@weir/core/limits/limit-store.ts'
+import type { Ancestor, LimitRequest, NamedValues, SlotCharge } from '@weir/core/limits/limit-store.ts'
+import { ancestorsOf } from '@weir/policy/ancestors.ts'
 import type { Route, Subject } from '@weir/policy/policy.ts'
 import type { DecisionView } from './decision-view.ts'
 
@@ -64,6 +65,8 @@ export interface RecordedDecision {
   readonly decision: Decision
   /** The limits that were asked, in order; undefined for a caller without a valid credential. */
   readonly limits: readonly Limit[] | undefined
+  /** The subject's ancestors; absent for none. */
+  readonly above?: readonly Ancestor[] | undefined
   /** Denied by the limits, although the answer says that it could not be recorded: a gateway must not serve it. */
   readonly isKnownRefusal?: boolean
   /** What it took from limits that count requests in flight, of a request through the proxy. */
@@ -106,7 +109,12 @@ export const contextOf = ({ subject, keyId, route, method, meter, dims }: Decisi
   method,
   ...(meter !== undefined && { meter }),
   ...(dims !== undefined && { dims }),
+  ...(subject.parent !== undefined && { parents: parentsOf(subject) }),
 })
+
+/** The ids of a subject's ancestors, the nearest first; undefined for none. */
+export const parentsOf = (subject: Subject): readonly string[] | undefined =>
+  subject.parent && ancestorsOf(subject).map(({ id }) => id)
 
 /** A decision that was charged, and what is needed to refund it. */
 export interface ChargedDecision {

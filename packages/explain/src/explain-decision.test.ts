@@ -26,7 +26,9 @@ const allowed: RecordedDecision = {
 function resetAt(limit: Limit, endMs: number, remaining = 5): string | undefined {
   const decision: RecordedDecision = {
     ...allowed,
-    limits: [{ name: 'l', size: 10, used: 10 - remaining, remaining, reset_ms: endMs - midnightMs + 90_000, by: {} }],
+    limits: [
+      { name: 'l', size: 10, used: 10 - remaining, remaining, reset_ms: endMs - midnightMs + 90_000, by: {}, at: '' },
+    ],
   }
   const facts: PolicyFacts = { limits: [{ limit, because: ['plan free'] }], plans: [] }
   return explainDecision(decision, facts).limits[0]?.reset_at
@@ -65,7 +67,7 @@ it('a refusal by what others hold says so, in the unit of the limit, and promise
     denied_by: 'l',
     retry_ms: 2_000,
     units: { tokens: 700 },
-    limits: [{ name: 'l', size: 1_000, used: 100, remaining: 600, reset_ms: 90_000, by: {} }],
+    limits: [{ name: 'l', size: 1_000, used: 100, remaining: 600, reset_ms: 90_000, by: {}, at: '' }],
   }
   const facts: PolicyFacts = { limits: [{ limit: tokens, because: ['plan free'] }], plans: [] }
   const { summary, would_have_allowed: remedies } = explainDecision(refused, facts)

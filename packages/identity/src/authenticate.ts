@@ -81,9 +81,12 @@ function withoutCredential(policy: Policy, rules: IdentityRules, request: Caller
   const { trusted, identity } = rules
   const id = trusted === undefined ? undefined : request.headers[trusted.subject]
   if (trusted !== undefined && id !== undefined && id !== '' && mayNameSubjects(request.socket, rules)) {
-    const { planHeader, plan, location } = trusted
+    const { planHeader, parentHeader, plan, location } = trusted
     const planName = planHeader === undefined ? undefined : request.headers[planHeader]
-    const subject = isRepeated(id) ? undefined : namedSubject(policy, { id, planName, plan })
+    const parent = parentHeader === undefined ? undefined : request.headers[parentHeader]
+    // Of two parents neither is believed, and with neither the caller would not be counted where it should.
+    const isTwice = isRepeated(id) || (parent !== undefined && isRepeated(parent))
+    const subject = isTwice ? undefined : namedSubject(policy, { id, planName, plan, parent })
     return subject === undefined ? unauthenticated : { kind: 'known', subject, keyId: '', carriedIn: location }
   }
   if (identity.anonymousPlan === undefined) return unauthenticated

@@ -1,6 +1,7 @@
 import { unlistedSubject } from '@weir/policy/named-subject.ts'
 import { noPlan, type Plan, type Policy, type Subject } from '@weir/policy/policy.ts'
 import { parseSubjectId } from '@weir/policy/policy-values.ts'
+import { LevelRules } from '@weir/policy/reader/level-rules.ts'
 
 /** A caller that is only an address, as `addressScope` writes it. */
 export const anonymousSubject = (scope: string, plan: Plan): Subject => unlistedSubject(`ip:${scope}`, plan)
@@ -11,16 +12,38 @@ export const unnamedSubject = (domain: string): Subject => unlistedSubject(`_dom
 /**
  * The subject that a token or a trusted proxy names: the policy's own if it has one, else one of the plan that is named
  * along with it, else one of the plan that all of them have. Undefined where there is no plan, and for an id that no
- * subject may have: none may name Weir's own (`ip:…`, `_…`).
+ * subject may have: none may name Weir's own (`ip:…`, `_…`). One that the policy does not have is below the parent that
+ * is named, if the policy has that; undefined where it cannot stand there, as a limit would be missing.
  */
 export function namedSubject(
   policy: Policy,
-  named: { readonly id: unknown; readonly planName: unknown; readonly plan: Plan | undefined },
+  named: {
+    readonly id: unknown
+    readonly planName: unknown
+    readonly plan: Plan | undefined
+    readonly parent: unknown
+  },
 ): Subject | undefined {
   const id = typeof named.id === 'string' ? parseSubjectId(named.id) : undefined
   if (id === undefined) return undefined
   const known = policy.subjects.get(id)
   if (known !== undefined) return known
   const plan = (typeof named.planName === 'string' ? policy.plans.get(named.planName) : undefined) ?? named.plan
-  return plan === undefined ? undefined : unlistedSubject(id, plan)
+  if (plan === undefined) return undefined
+  const parent = typeof named.parent === 'string' ? policy.subjects.get(named.parent) : undefined
+  if (parent === undefined) return unlistedSubject(id, plan)
+  const levelOf = (one: string) =>
+    one === id ? { parent: parent.id, plan } : levelOfSubject(one === parent.id ? parent : policy.subjects.get(one))
+  return levelRulesOf(policy).faultOf(id, levelOf) === undefined ? { ...unlistedSubject(id, plan), parent } : undefined
+}
+
+const levelOfSubject = (subject: Subject | undefined) => subject && { parent: subject.parent?.id, plan: subject.plan }
+
+/** By the policy, which is another as soon as a plan is. */
+const levelRules = new WeakMap<Policy, LevelRules>()
+
+function levelRulesOf(policy: Policy): LevelRules {
+  const known = levelRules.get(policy) ?? new LevelRules(policy)
+  levelRules.set(policy, known)
+  return known
 }

@@ -114,7 +114,8 @@ function callerOf(policy: Policy, found: KnownToken): Caller | undefined {
   if (answer === 'refused') return unauthenticated
   const { issuer, claims } = answer
   const planName = issuer.planClaim === undefined ? undefined : claims[issuer.planClaim]
-  const subject = namedSubject(policy, { id: claims[issuer.subjectClaim], planName, plan: issuer.plan })
+  const parent = issuer.parentClaim === undefined ? undefined : claims[issuer.parentClaim]
+  const subject = namedSubject(policy, { id: claims[issuer.subjectClaim], planName, plan: issuer.plan, parent })
   const caller: Caller =
     subject === undefined ? unauthenticated : { kind: 'known', subject, keyId: '', carriedIn: bearerToken, claims }
   found.made = { policy, caller }

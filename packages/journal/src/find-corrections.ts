@@ -4,6 +4,8 @@ import { join } from 'node:path'
 /** A decision whose correction is in a journal. */
 export interface WrittenCorrection {
   readonly subject: string
+  /** The topmost of its tree; absent for the subject itself. */
+  readonly root?: string | undefined
   /** Of the decision. */
   readonly id: string
 }
@@ -12,6 +14,8 @@ export interface WrittenCorrection {
 const subjectName = '"subject":'
 const correctsName = '"corrects":"'
 const pattern = /^"subject":("(?:[^"\\]|\\.)*"),"key_id":.*,"corrects":"([0-9a-f-]{36})","adjustment":$/s
+/** The last of the subject's ancestors. */
+const rootPattern = /,"parents":\[(?:"(?:[^"\\]|\\.)*",)*("(?:[^"\\]|\\.)*")\]/
 /** From there to the end of what `pattern` matches. */
 const tailBytes = `${correctsName}00000000-0000-0000-0000-000000000000","adjustment":`.length
 
@@ -43,8 +47,9 @@ export async function findWrittenCorrections(folder: string): Promise<readonly W
 /** Undefined for what a damaged disk made of one. */
 function correctionIn(text: string): WrittenCorrection | undefined {
   const [, subject = '', id = ''] = pattern.exec(text) ?? []
+  const [, root] = rootPattern.exec(text) ?? []
   try {
-    return { subject: String(JSON.parse(subject)), id }
+    return { subject: String(JSON.parse(subject)), root: root && String(JSON.parse(root)), id }
   } catch {
     return undefined
   }

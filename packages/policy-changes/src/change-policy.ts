@@ -2,6 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 import type { ChangeLineV1, ChangePositionV1, PolicyMessage } from '@weir/contracts/policy.v1.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import type { Steps } from '@weir/core/steps.ts'
+import { rootsOf } from '@weir/policy/ancestors.ts'
 import type { EntityChange } from '@weir/policy/entities.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
@@ -147,7 +148,9 @@ export class PolicyChanger {
     if (checked.kind === 'problems') return reject(changeRejected(checked.problems))
     const problem = await plan.before?.()
     if (problem !== undefined) return reject(problem)
+    const isMoved = movesOf(state, plan.changes)
     const published = await this.#publishAll(by, plan, from)
+    if (isMoved()) this.#store.changes.onMoved?.()
     return published === 'overtaken' || published.kind === 'problem' ? published : { ...published, answer: plan.answer }
   }
 
@@ -181,6 +184,15 @@ export class PolicyChanger {
     }
     return { kind: 'done', change, answer: undefined }
   }
+}
+
+/** Says afterwards whether a subject that was there before has another root. */
+function movesOf(state: PolicyState, changes: readonly EntityChange[]): () => boolean {
+  const isBelow = ({ entity }: EntityChange) => typeof entity?.body.parent === 'string'
+  if (!state.hasTrees && !changes.some(isBelow)) return () => false
+  const put = changes.filter(({ kind, entity }) => kind === 'subject' && entity !== undefined)
+  const before = new Map(put.map(({ name }) => [name, rootsOf(state.policy)(name)]))
+  return () => [...before].some(([id, root]) => root !== undefined && rootsOf(state.policy)(id) !== root)
 }
 
 /** Turns Kafka's faults into an answer; anything else is a bug, and thrown on. */

@@ -1,3 +1,4 @@
+import { ancestorsOf } from '@weir/policy/ancestors.ts'
 import { type Entity, type EntityKind, isJsonObject, type JsonObject, sectionOf } from '@weir/policy/entities.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import { type PolicySource, policyLines, textOrder } from '@weir/policy/state/policy-text.ts'
@@ -65,9 +66,9 @@ function withBareKeys(state: PolicyState, subject: Entity): Entity {
 }
 
 /**
- * The state as the caller may see it: of all subjects only the one that is named, and every key and token, but without
- * the hashes that may not be seen. Such a file is rejected where it is applied, since each of them needs one: so it
- * cannot take keys and tokens away.
+ * The state as the caller may see it: of all subjects only the one that is named with those above it, and every key and
+ * token, but without the hashes that may not be seen. Such a file is rejected where it is applied, since each of them
+ * needs one: so it cannot take keys and tokens away.
  */
 function shownOf(state: PolicyState, subject: string | undefined, { ofKeys, ofTokens }: ShownHashes): PolicySource {
   const shown = (entity: Entity): Entity => {
@@ -80,7 +81,9 @@ function shownOf(state: PolicyState, subject: string | undefined, { ofKeys, ofTo
     keysOf: (name) => (ofKeys ? state.keysOf(name) : []),
     *list(kind) {
       const one = kind === 'subject' && subject !== undefined
-      const entities = one ? [state.get(kind, subject)] : state.list(kind)
+      const above = subject === undefined ? undefined : state.policy.subjects.get(subject)
+      const named = [subject, ...ancestorsOf(above ?? {}).map(({ id }) => id)]
+      const entities = one ? named.map((id = '') => state.get(kind, id)) : state.list(kind)
       for (const entity of entities) if (entity !== undefined) yield shown(entity)
     },
   }
@@ -88,8 +91,8 @@ function shownOf(state: PolicyState, subject: string | undefined, { ofKeys, ofTo
 
 /**
  * Yields the policy as a policy file, piece by piece, so that a million subjects need no second copy; a change that
- * comes while it is read may be in it. With `subject` it has of all subjects only this one. Hashes that the caller may
- * not see are left out.
+ * comes while it is read may be in it. With `subject` it has of all subjects only this one and those above it. Hashes
+ * that the caller may not see are left out.
  */
 export function exportPolicy(
   state: PolicyState,

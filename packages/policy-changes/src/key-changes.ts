@@ -62,7 +62,7 @@ export function newKey(facts: {
 /** Returns the key with this end, or with its own end if that is earlier. It belongs to the admin API from then on. */
 export function keyUntil(key: Entity, atMs: number): Entity {
   const expiresAtMs = Math.min(atMs, endOf(key) ?? atMs)
-  return { ...key, origin: 'admin', body: keyBody({ ...keyFacts(key), expiresAtMs }) }
+  return { ...key, origin: 'admin', body: keyBody({ ...keyFacts(key), expiresAtMs, limits: key.body.limits }) }
 }
 
 /**

@@ -1,3 +1,5 @@
+import { definedFields } from '@weir/core/defined-fields.ts'
+
 /** What JSON can say. */
 export type JsonValue = string | number | boolean | null | readonly JsonValue[] | JsonObject
 /** An object of JSON. */
@@ -52,7 +54,7 @@ export interface Issue {
 /**
  * One part of a policy that is changed by itself. `body` is what weir.yaml has under its name, but: a route's has no
  * `match`, which is its name; a subject's has no `keys`; a key is identified by its SHA-256 in lower case and has
- * `{ subject, id, expires? }`; the name of `identity` is `identity`.
+ * `{ subject, id, expires?, limits? }`; the name of `identity` is `identity`.
  */
 export interface Entity {
   readonly kind: EntityKind
@@ -104,7 +106,9 @@ export function keyBody(key: {
   readonly subject: string
   readonly id: string
   readonly expiresAtMs: number | undefined
+  readonly limits?: JsonValue | undefined
 }): JsonObject {
-  const { subject, id, expiresAtMs } = key
-  return expiresAtMs === undefined ? { subject, id } : { subject, id, expires: new Date(expiresAtMs).toISOString() }
+  const { subject, id, expiresAtMs, limits } = key
+  const expires = expiresAtMs === undefined ? undefined : new Date(expiresAtMs).toISOString()
+  return { subject, id, ...definedFields({ expires, limits }) }
 }

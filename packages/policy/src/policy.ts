@@ -6,6 +6,7 @@ import type { Budget } from '@weir/core/prices/budget.ts'
 import type { PriceList } from '@weir/core/prices/price-list.ts'
 import type { RateCard } from '@weir/core/prices/rate-card.ts'
 import type { Meter } from '@weir/meters/meter.ts'
+import type { Token } from './access-token.ts'
 import type { CostSource } from './policy-values.ts'
 import type { EndpointKeys } from './reader/endpoint-keys.ts'
 
@@ -171,10 +172,12 @@ export interface Subject extends Pick<Plan, 'prices' | 'budget' | 'selfService' 
   readonly ownLimits: OwnLimits
   /** Why all its requests are refused, as they are told; absent: they are not. */
   readonly suspended?: string | undefined
+  /** The subject above it, whose plan's limits count its requests too; absent for none. */
+  readonly parent?: Subject | undefined
 }
 
-/** All of a subject but who it is. */
-export type SubjectSettings = Omit<Subject, 'id'>
+/** All of a subject but who it is, and whose. */
+export type SubjectSettings = Omit<Subject, 'id' | 'parent'>
 
 /** Returns the price list of a subject: its own, else its plan's; undefined for one that pays nothing. */
 export const pricesOf = ({ prices }: Pick<Policy, 'prices'>, subject: Subject): PriceList | undefined =>
@@ -207,6 +210,7 @@ export interface ApiKey {
   /** Names the key in records: the policy's `id`, else the first 12 hex digits of the hash. */
   readonly id: string
   readonly sha256: string
+  /** With the key's own limits in addition to its own. */
   readonly subject: Subject
   /** From then on the key is not accepted, in milliseconds since the epoch; undefined for never. */
   readonly expiresAtMs: number | undefined
@@ -243,6 +247,8 @@ export interface JwtIssuer {
   readonly algorithms: readonly string[]
   readonly subjectClaim: string
   readonly planClaim: string | undefined
+  /** Names the parent of subjects that the policy does not have, if it has that subject. */
+  readonly parentClaim?: string | undefined
   /** The plan of subjects that the policy does not have and whose token names none; undefined refuses them. */
   readonly plan: Plan | undefined
   /** Allows a JWKS at a loopback or private address. */
@@ -256,6 +262,8 @@ export interface TrustedHeaders {
   /** Names of headers, lower case. */
   readonly subject: string
   readonly planHeader: string | undefined
+  /** As `parentClaim` of JwtIssuer. */
+  readonly parentHeader?: string | undefined
   /** As in JwtIssuer. */
   readonly plan: Plan | undefined
 }
@@ -270,31 +278,6 @@ export const defaultIdentity: Identity = {
   ipv6Prefix: 64,
   anonymousPlan: undefined,
   unknownPlan: undefined,
-}
-
-/** What a token for the check API and the admin API may do. `admin` may do everything, tokens included. */
-export const tokenScopes = ['check', 'usage', 'billing', 'read', 'write', 'keys', 'limits', 'admin'] as const
-/** One right of a token. */
-export type TokenScope = (typeof tokenScopes)[number]
-
-/** What a token that is limited to subjects may have: what reads no more than those subjects. */
-export const subjectScopes = ['usage'] as const satisfies readonly TokenScope[]
-
-/** A credential for the check API of any subject, and for the admin API. The token itself is not stored. */
-export interface Token {
-  readonly name: string
-  readonly sha256: string
-  readonly scopes: readonly TokenScope[]
-  /** It reads the usage of these subjects, and nothing else; never empty. Absent: it is not limited to subjects. */
-  readonly subjects?: readonly string[] | undefined
-  /** From then on the token is not accepted, in milliseconds since the epoch; absent for never. */
-  readonly expiresAtMs?: number | undefined
-}
-
-/** Returns the token of this hash, unless it has expired. */
-export function tokenInForce({ tokens }: Pick<Policy, 'tokens'>, sha256: string, nowMs: number): Token | undefined {
-  const token = sha256 === '' ? undefined : tokens.get(sha256)
-  return token?.expiresAtMs !== undefined && nowMs >= token.expiresAtMs ? undefined : token
 }
 
 /** Alerts that report a sudden change, found by polling ClickHouse. */

@@ -1,5 +1,6 @@
 import { definedFields } from '@weir/core/defined-fields.ts'
 import { didYouMean } from '@weir/core/suggest.ts'
+import { ancestorsOf } from '@weir/policy/ancestors.ts'
 import { createRouteMatcher, unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import { type ExplainedLimit, explainLimits } from '@weir/policy/match/resolve-limits.ts'
 import { subjectNamed } from '@weir/policy/named-subject.ts'
@@ -15,7 +16,7 @@ export interface LimitQuery {
   /** A request's method and path, such as `POST /v1/search`. */
   readonly route?: string
   readonly limit?: string
-  /** Asked by the subject itself, to which other subjects and limits in shadow are not named. */
+  /** Asked by the subject itself, to which other subjects, their limits and limits in shadow are not named. */
   readonly isOwn?: boolean
 }
 
@@ -66,7 +67,7 @@ export function findAskedLimits(policy: Policy, query: LimitQuery): FoundLimits 
     return { kind: 'malformed', field: 'ip', message: `takes ${what}` }
   }
   const explained = explainLimits(policy, subject, route?.route).filter(
-    ({ limit }) => query.isOwn !== true || limit.mode === 'enforce',
+    ({ limit, at }) => query.isOwn !== true || (limit.mode === 'enforce' && at === undefined),
   )
   const limits = explained.filter(({ limit }) => query.limit === undefined || limit.name === query.limit)
   if (query.limit !== undefined && limits.length === 0) {
@@ -75,7 +76,8 @@ export function findAskedLimits(policy: Policy, query: LimitQuery): FoundLimits 
     return { kind: 'unknown', message: `${what}${didYouMean(query.limit, names)}` }
   }
   const { id, timeZone, anchor } = subject
+  const above = subject.parent && ancestorsOf(subject)
   const named = { keyId: query.keyId, ip, route: route?.route.template, method: route?.method }
-  const scope: AskedScope = { subject: id, timeZone, anchor, ...definedFields(named) }
+  const scope: AskedScope = { subject: id, timeZone, anchor, ...definedFields({ ...named, above }) }
   return { kind: 'found', asked: { subject, route: route?.route, limits, scope } }
 }

@@ -14,7 +14,7 @@ import { type ClusterServers, SlotTarget } from './cluster-servers.ts'
 import { type BatcherOptions, DecisionBatcher } from './decision-batcher.ts'
 import { joinParts, type PartDecision, partCharge, type SlotPart } from './join-parts.ts'
 import { keySlot } from './key-slot.ts'
-import { limitKey, settlementKey, settlementKeyBeside } from './keys.ts'
+import { limitKey, settlementKey, settlementKeyBeside, treeSubject } from './keys.ts'
 
 /** Batchers with requests in flight; an idle one is dropped. As many as a second brings busy subjects. */
 const batchersMax = 4_096
@@ -199,7 +199,10 @@ function inSlotOf(limits: readonly Limit[], request: LimitRequest): Pick<LimitRe
   const subject = limits.some(({ by }) => by.some(({ kind }) => kind === 'ip')) ? `ip:${scope.ip}` : '_global'
   // A space ends the subject, which may have some.
   const key = `${scope.subject.replaceAll(' ', '\n')} ${idempotency.key}`
-  return { scope: { ...scope, subject }, idempotency: { ...idempotency, key, subject: scope.subject } }
+  return {
+    scope: { ...scope, subject, above: undefined },
+    idempotency: { ...idempotency, key, subject: scope.subject },
+  }
 }
 
 interface SlotGroup extends Pick<SlotPart, 'slot' | 'positions'> {
@@ -218,7 +221,7 @@ function partsOf(request: LimitRequest): readonly SlotPart[] {
   const counted = groups.find(({ limits }) => limits.some(countsBySubject))
   // A settlement names the subject alone, so a part is kept in the subject's slot even if no limit is there.
   if (reservation !== undefined && counted === undefined) {
-    groups.unshift({ slot: keySlot(settlementKey(scope.subject, reservation.id)), positions: [], limits: [] })
+    groups.unshift({ slot: keySlot(settlementKey(treeSubject(scope), reservation.id)), positions: [], limits: [] })
   }
   const home = counted ?? groups[0]
   return groups.map((group) => {
@@ -242,5 +245,5 @@ function reservationIn(
     limit === undefined ? [] : [settlementKeyBeside(limitKey(limit, scope), reservation.id)]
   if (!isHome) return { ...reservation, key: keysIn(group)[0] ?? '' }
   const siblingKeys = groups.filter((other) => other !== group).flatMap(keysIn)
-  return { ...reservation, key: settlementKey(scope.subject, reservation.id), siblingKeys }
+  return { ...reservation, key: settlementKey(treeSubject(scope), reservation.id), siblingKeys }
 }

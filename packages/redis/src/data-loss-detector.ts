@@ -95,6 +95,14 @@ export class DataLossDetector {
     this.#ended = this.#run()
   }
 
+  /** Restores as after a loss: counts of a subject that was moved begin under other keys. */
+  restoreAll(): void {
+    this.#isNewLoss = true
+    this.#restore?.abort()
+    const nowMs = performance.now()
+    this.#due = (this.#options.restoreAfterMs ?? restoreAfterMs).map((afterMs) => nowMs + afterMs)
+  }
+
   async stop(): Promise<void> {
     this.#stopping.abort()
     this.#restore?.abort()
@@ -162,17 +170,14 @@ export class DataLossDetector {
     if (taken !== 'OK') return
     this.#options.onLoss(found !== null ? 'restarted' : this.#seen.has(master) ? 'empty' : 'new')
     this.#lost.set(key, canary)
-    this.#isNewLoss = true
-    this.#restore?.abort()
-    const nowMs = performance.now()
-    this.#due = (this.#options.restoreAfterMs ?? restoreAfterMs).map((afterMs) => nowMs + afterMs)
+    this.restoreAll()
   }
 
   /** Restores if that is due, beside the polls; a new loss ends a restore that waits, and is restored first. */
   #goOn(): void {
     const nowMs = performance.now()
     const left = this.#due.filter((dueMs) => dueMs > nowMs)
-    if (this.#restore !== undefined || this.#lost.size === 0) return
+    if (this.#restore !== undefined || this.#lost.size + this.#due.length === 0) return
     if (left.length === this.#due.length && left.length > 0) return
     const underWay = new AbortController()
     this.#restore = underWay

@@ -26,7 +26,7 @@ test.each(['deny', 'allow'] as const)(
       keyOf: limitKey,
       blockKeyOf: blockKey,
       markerKeyOf: markerKey,
-      settlementKeyOf: () => settlementKey('acme', 'id'),
+      settlementKeyOf: () => settlementKey({ subject: 'acme' }, 'id'),
       tallyKeyOf: tallyKey,
       markersMax: 10,
       boundariesOf: () => undefined,

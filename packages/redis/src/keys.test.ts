@@ -78,9 +78,9 @@ test('the key of a block is that of its count with an ending that no scope can s
 })
 
 test('an idempotency key may be any text, belongs to its subject, and collides with no limit', () => {
-  expect(markerKey('acme', 'order-1')).toMatch(/^weir:1:\{acme\}:_once:[\w-]{43}$/)
-  expect(markerKey('acme', 'order-1')).not.toBe(markerKey('globex', 'order-1'))
-  expect(markerKey('acme', ' \n}{'.repeat(60)).length).toBe(markerKey('acme', 'x').length)
+  expect(markerKey({ subject: 'acme' }, 'order-1')).toMatch(/^weir:1:\{acme\}:_once:[\w-]{43}$/)
+  expect(markerKey({ subject: 'acme' }, 'order-1')).not.toBe(markerKey({ subject: 'globex' }, 'order-1'))
+  expect(markerKey({ subject: 'acme' }, ' \n}{'.repeat(60)).length).toBe(markerKey({ subject: 'acme' }, 'x').length)
 })
 
 test('where a limit counts is found from what is known of the scope', () => {
@@ -118,8 +118,8 @@ test.each(['acme', '_domain', 'a b'.repeat(85), `_${'x'.repeat(200)}`])(
     const idempotency = { key: 'order-1', fingerprint: '' }
     const keys = [
       ...limits.map((limit) => limitKey(limit, scope)),
-      markerKey(subject, 'order-1'),
-      settlementKey(subject, 'd1'),
+      markerKey({ subject }, 'order-1'),
+      settlementKey({ subject }, 'd1'),
       tallyKey({ scope, limits, idempotency } as unknown as Parameters<typeof tallyKey>[0]),
     ]
     expect(new Set(keys.map((key) => /\{.*}/.exec(key ?? '')?.[0])).size).toBe(1)

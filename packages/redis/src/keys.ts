@@ -1,15 +1,22 @@
 import { createHash } from 'node:crypto'
 import { encodeKeyPart } from '@weir/core/key-encoding.ts'
 import { type Limit, type ScopePart, scopeKinds } from '@weir/core/limits/limit.ts'
-import { type LimitRequest, type ScopeValues, scopeValue } from '@weir/core/limits/limit-store.ts'
+import {
+  countedSubject,
+  type LimitRequest,
+  rootOf,
+  type ScopeValues,
+  scopeValue,
+} from '@weir/core/limits/limit-store.ts'
 
 /**
- * The key of one limit's count: `weir:1:{SUBJECT}:LIMIT[:SCOPE…]`.
+ * The key of one limit's count: `weir:1:{ROOT}:LIMIT[:of=SUBJECT][:SCOPE…]`.
  *
  * - 1 is the layout's version.
- * - SUBJECT is the hash tag: the caller's subject if the limit counts by subject or key, else `ip:ADDRESS` if by ip,
- *   else `_global`. The policy refuses subjects that begin with `ip:` or `_`.
+ * - ROOT is the hash tag: if the limit counts by subject or key the topmost ancestor of the caller's subject, or that
+ *   itself; else `ip:ADDRESS` if by ip, else `_global`. The policy refuses subjects that begin with `ip:` or `_`.
  * - LIMIT is the limit's name: editing anything but the scope keeps the count.
+ * - SUBJECT is the one that is counted, if it is not ROOT: all of a tree is in one slot of a Cluster.
  * - SCOPE is `kind=value`, or `kind.name=value` for what carries a name, in the order of `scopeKinds` and then by name.
  *
  * Every text is encoded, so that `:`, `=`, `.`, `{` and `}` are only ever the key's own.
@@ -70,7 +77,13 @@ function tagKind(by: readonly ScopePart[]): TagKind {
 
 /** Encoded. */
 const tagOf = (kind: TagKind, values: ScopeValues): string =>
-  kind === 'subject' ? tagOfSubject(values.subject) : encode(kind === 'ip' ? `ip:${values.ip}` : '_global')
+  kind === 'subject' ? tagOfSubject(rootOf(values)) : encode(kind === 'ip' ? `ip:${values.ip}` : '_global')
+
+/** Behind the name, which subject of the tree is meant; nothing for the topmost. */
+const ofSubject = (subject: string, root: string) => (subject === root ? '' : `:of=${tagOfSubject(subject)}`)
+
+const ofCounted = (limit: Limit, kind: TagKind, values: ScopeValues) =>
+  kind === 'subject' && values.above !== undefined ? ofSubject(countedSubject(limit, values), rootOf(values)) : ''
 
 /** Encoded; a subject of the policy in full, as it is read back from keys. Its id is bounded. */
 const tagOfSubject = (id: string) => (id.length <= textLengthMax || id.startsWith('_') ? encode(id) : encodeKeyPart(id))
@@ -80,24 +93,28 @@ const keysPerLimitMax = 10_000
 
 type MakeKey = (values: ScopeValues) => string
 
+/** The subject that a limit counts, with its root: it may have been moved. No id has a line break. */
+const ownText = (limit: Limit, values: ScopeValues) =>
+  values.above === undefined ? values.subject : `${countedSubject(limit, values)}\n${rootOf(values)}`
+
 function keyMaker(limit: Limit): MakeKey {
   const tag = tagKind(limit.by)
   const parts = writtenParts(limit.by, tag)
   const name = encode(limit.name)
   if (parts.length > 0) {
     return (values) => {
-      let key = `weir:1:{${tagOf(tag, values)}}:${name}`
+      let key = `weir:1:{${tagOf(tag, values)}}:${name}${ofCounted(limit, tag, values)}`
       for (const { name, part } of parts) key += `:${name}=${encode(scopeValue(part, values, limit.override))}`
       return key
     }
   }
   const known = new Map<string, string>()
   return (values) => {
-    const text = tag === 'ip' ? values.ip : tag === 'subject' ? values.subject : ''
+    const text = tag === 'ip' ? values.ip : tag === 'subject' ? ownText(limit, values) : ''
     const key = known.get(text)
     if (key !== undefined) return key
     if (known.size >= keysPerLimitMax) known.clear()
-    const made = `weir:1:{${tagOf(tag, values)}}:${name}`
+    const made = `weir:1:{${tagOf(tag, values)}}:${name}${ofCounted(limit, tag, values)}`
     known.set(text, made)
     return made
   }
@@ -126,7 +143,8 @@ export const blockKey = (limit: Limit, values: ScopeValues): string => blockKeyB
 export const blockKeyBeside = (countKey: string): string => `${countKey}${blockSuffix}`
 
 /** What a query about limits names; the rest may be anything. */
-export type KnownScope = Pick<ScopeValues, 'subject'> & Partial<Pick<ScopeValues, 'keyId' | 'ip' | 'route' | 'method'>>
+export type KnownScope = Pick<ScopeValues, 'subject' | 'above'> &
+  Partial<Pick<ScopeValues, 'keyId' | 'ip' | 'route' | 'method'>>
 
 /** Where a limit counts for these values: under one key, under several to be searched for, or under an unknown one. */
 export type CountKeys =
@@ -154,7 +172,7 @@ export function countKeys(limit: Limit, known: KnownScope): CountKeys {
   const values: ScopeValues = { keyId: '', ip: '', route: '', method: '', ...known }
   const parts = writtenParts(limit.by, tag).map(({ name, part }) => ({ name, value: knownPart(part, known) }))
   if (parts.every(({ value }) => value !== undefined)) return { kind: 'key', key: limitKey(limit, values) }
-  const prefix = `weir:1:{${tagOf(tag, values)}}:${encode(limit.name)}:`
+  const prefix = `weir:1:{${tagOf(tag, values)}}:${encode(limit.name)}${ofCounted(limit, tag, values)}:`
   const wanted = parts.flatMap(({ name, value }) => (value === undefined ? [] : [`${name}=${encode(value)}`]))
   const isCount = (key: string) => {
     const written = key.slice(prefix.length).split(':')
@@ -167,17 +185,50 @@ export function countKeys(limit: Limit, known: KnownScope): CountKeys {
 /** The scope that a count's key was written for, as a person reads it: `route=GET /v1/users/:id`. */
 export function scopeText(countKey: string): string {
   const [, written = ''] = /^weir:1:\{[^}]*\}:[^:]*:?(.*)$/.exec(countKey) ?? []
-  return written.split(':').filter(Boolean).map(decodeURIComponent).join(', ')
+  const parts = written.split(':').filter((part) => part !== '' && !part.startsWith(ofPrefix))
+  return parts.map(decodeURIComponent).join(', ')
 }
 
-/** Where the first answer under a caller's idempotency key is kept. Limits' names do not begin with `_`. */
-export function markerKey(subject: string, idempotencyKey: string): string {
+/** What a key of a count begins a subject with that is not the root of its tree. */
+const ofPrefix = 'of='
+
+/** The subject that a count's key is of, as far as the limit counts by subjects. */
+export function subjectInKey(countKey: string): string {
+  const [, root = '', of = root] = /^weir:1:\{([^}]*)\}:[^:]*(?::of=([^:]*))?/.exec(countKey) ?? []
+  return decodeURIComponent(of)
+}
+
+/** A subject, with the topmost of its tree if that is another. */
+export interface TreeSubject {
+  readonly subject: string
+  readonly root?: string | undefined
+}
+
+/** The ancestor of a subject that a count's key is of; undefined for the subject itself and for what others share. */
+export function ancestorInKey(countKey: string, { subject, root = subject }: TreeSubject): string | undefined {
+  if (root === subject || !countKey.startsWith(`weir:1:{${tagOfSubject(root)}}:`)) return undefined
+  const found = subjectInKey(countKey)
+  return found === subject ? undefined : found
+}
+
+/** Whose keys a request's are. */
+export const treeSubject = (scope: Pick<ScopeValues, 'subject' | 'above'>): TreeSubject => ({
+  subject: scope.subject,
+  root: rootOf(scope),
+})
+
+/** What is kept of a subject beside its counts. Limits' names do not begin with `_`. */
+const keyBeside = ({ subject, root = subject }: TreeSubject, name: string): string =>
+  `weir:1:{${tagOfSubject(root)}}:${name}${ofSubject(subject, root)}`
+
+/** Where the first answer under a caller's idempotency key is kept. */
+export function markerKey(scope: Pick<ScopeValues, 'subject' | 'above'>, idempotencyKey: string): string {
   const hash = createHash('sha256').update(idempotencyKey).digest('base64url')
-  return `weir:1:{${tagOfSubject(subject)}}:_once:${hash}`
+  return keyBeside(treeSubject(scope), `_once:${hash}`)
 }
 
-/** Where the markers of a subject are counted, if the request's own slot is the subject's. */
-export const markersKey = (subject: string): string => `weir:1:{${tagOfSubject(subject)}}:_markers`
+/** Where the markers of a subject are counted, if the request's own slot is its tree's. */
+export const markersKey = (subject: TreeSubject): string => keyBeside(subject, '_markers')
 
 /**
  * Where the markers of a request's subject are counted, in the slot of the request's own. Undefined for a part of a
@@ -187,13 +238,13 @@ export function tallyKey({ scope, idempotency, reservation }: LimitRequest): str
   if (idempotency === undefined && reservation?.key !== undefined && reservation.siblingKeys === undefined)
     return undefined
   const { subject = scope.subject } = idempotency ?? {}
-  const key = markersKey(scope.subject)
+  const key = markersKey(treeSubject(scope))
   return subject === scope.subject ? key : `${key}:${encode(subject)}`
 }
 
-/** The key of a reservation's marker; only in a Cluster it has other hash tags than the subject's. */
-export const settlementKey = (subject: string, decisionId: string): string =>
-  `weir:1:{${tagOfSubject(subject)}}:_settle:${encodeBounded(decisionId)}`
+/** The key of a reservation's marker; only in a Cluster it has other hash tags than its tree's. */
+export const settlementKey = (subject: TreeSubject, decisionId: string): string =>
+  keyBeside(subject, `_settle:${encodeBounded(decisionId)}`)
 
 /** The same in the slot of a limit's count. */
 export const settlementKeyBeside = (countKey: string, decisionId: string): string =>

@@ -2,7 +2,9 @@ import type { ForgottenCount } from '@weir/core/audit/quota.ts'
 import { periodBoundaries } from '@weir/core/calendar/calendar.ts'
 import type { Decision } from '@weir/core/limits/decision.ts'
 import { isOfOneSubject, type Limit } from '@weir/core/limits/limit.ts'
+import { calendarOf } from '@weir/core/limits/limit-store.ts'
 import { decodeReply, encodeCall } from '@weir/core/limits/script-codec.ts'
+import type { ExplainedLimit } from '@weir/policy/match/resolve-limits.ts'
 import type { Redis } from 'ioredis'
 import type { AskedLimits, AskedScope, LimitQuery } from './asked-limits.ts'
 import { forgetCounts } from './forget-counts.ts'
@@ -14,6 +16,7 @@ import {
   markerKey,
   settlementKey,
   tallyKey,
+  treeSubject,
 } from './keys.ts'
 import { scanKeys } from './scan-keys.ts'
 import { readScript } from './scripts.ts'
@@ -79,8 +82,8 @@ export function createLimitAdmin(serverOf: (key: string) => Redis) {
     },
     /** How one count stands, and what a request of this cost would get. */
     async peek(limit: Limit, key: string, scope: AskedScope, cost: number): Promise<PeekedCount> {
-      const { timeZone, anchor } = scope
       const values = { keyId: '', ip: '', route: '', method: '', ...scope }
+      const { timeZone, anchor } = calendarOf(limit, { ...scope, scope: values })
       const request = { scope: values, peek: true, limits: [limit], timeZone, anchor }
       const operations = [0, cost].map((wanted) => {
         const units = new Map([[limit.unit ?? '', wanted]])
@@ -90,7 +93,7 @@ export function createLimitAdmin(serverOf: (key: string) => Redis) {
         keyOf: () => key,
         blockKeyOf: () => blockKeyBeside(key),
         markerKeyOf: markerKey,
-        settlementKeyOf: ({ scope: { subject } }, { id }) => settlementKey(subject, id),
+        settlementKeyOf: ({ scope: asked }, { id }) => settlementKey(treeSubject(asked), id),
         tallyKeyOf: tallyKey,
         markersMax: 0, // looks leave none
         boundariesOf: ({ span }) =>
@@ -135,7 +138,8 @@ export interface ChangedLimits {
 const unnamedAddress = 'counts per address: specify the address'
 
 /** Why a limit is left as it is although it applies; undefined when it may be changed. */
-function whyLeft({ by }: Limit, { ip, limit }: LimitQuery): string | undefined {
+function whyLeft({ limit: { by }, at }: ExplainedLimit, { ip, limit }: LimitQuery): string | undefined {
+  if (at !== undefined) return `counts all of ${at}: name that subject`
   if (isOfOneSubject(by)) return undefined
   const isByAddress = by.some(({ kind }) => kind === 'ip')
   if (isByAddress) return ip === undefined ? unnamedAddress : undefined
@@ -169,9 +173,10 @@ export async function changeLimits(
 ): Promise<ChangedLimits> {
   const changed: { name: string; keys: number; used_up: number }[] = []
   const left: { name: string; because: string }[] = []
-  for (const { limit } of asked.limits) {
+  for (const explained of asked.limits) {
+    const { limit } = explained
     const { name } = limit
-    const why = whyLeft(limit, query)
+    const why = whyLeft(explained, query)
     const found = why === undefined ? await admin.find(limit, asked.scope) : undefined
     if (found === undefined) {
       left.push({ name, because: why ?? unnamedAddress })

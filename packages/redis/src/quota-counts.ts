@@ -120,13 +120,20 @@ export function createQuotaCounts(servers: QuotaServers, nowMs?: () => number) {
 
 /**
  * Returns what each count is to hold at least: the units of its use, less what resets took out. A use of a limit that
- * is not among the quotas is left out.
+ * is not among the quotas is left out. A subject that was moved is counted where the policy has it now; `rootOf`
+ * returns undefined for one that the policy does not have.
  */
-export function quotaFloors({ uses, forgotten }: KnownUnits, quotas: readonly SummableQuota[]): QuotaFloor[] {
+export function quotaFloors(
+  { uses, forgotten }: KnownUnits,
+  quotas: readonly SummableQuota[],
+  rootOf: (subject: string) => string | undefined,
+): QuotaFloor[] {
   const limits = new Map(quotas.map(({ limit }) => [limit.name, limit]))
-  const floors = uses.flatMap((use) => {
+  const floors = uses.flatMap(({ root: lastRoot, ...use }) => {
     const limit = limits.get(use.limit)
-    return limit === undefined ? [] : [{ ...use, key: limitKey(limit, { ...use, ip: '' }) }]
+    const root = rootOf(use.subject) ?? lastRoot
+    const above = root === '' ? undefined : [{ id: root, timeZone: 'UTC', anchor: 1 }]
+    return limit === undefined ? [] : [{ ...use, key: limitKey(limit, { ...use, ip: '', above }) }]
   })
   if (forgotten.length === 0) return floors
   const resets = Map.groupBy(forgotten, ({ count, end_ms: endMs }) => `${count} ${endMs}`)

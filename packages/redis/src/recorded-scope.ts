@@ -1,12 +1,14 @@
 import { isIP } from 'node:net'
 import { isOfOneSubject, type Limit, partText } from '@weir/core/limits/limit.ts'
-import { hashOfKeyPart, limitKey, scopeHash } from './keys.ts'
+import { hashOfKeyPart, limitKey, scopeHash, subjectInKey } from './keys.ts'
 
 /** What a limit counted by, in the words of a decision's record. */
 export interface RecordedScope {
   readonly limit: Limit
   /** Empty where subjects share the count. */
   readonly subject: string
+  /** The topmost of its tree; absent for the subject itself. */
+  readonly root?: string | undefined
   /** By the texts of the scope. Values may be hashes; an address may be one too, be cut or be left out. */
   readonly by: Readonly<Record<string, string>>
 }
@@ -29,9 +31,10 @@ const lacksAddress = ({ limit, by }: RecordedScope) => has(limit, 'ip') && !isWh
 export const isHidden = (scope: RecordedScope): boolean =>
   lacksAddress(scope) || scope.limit.by.some((part) => hashed.test(scope.by[partText(part)] ?? ''))
 
-function written({ limit, subject, by }: RecordedScope): string {
+function written({ limit, subject, root, by }: RecordedScope): string {
   const { key: keyId = '', ip = '', route = '', method = '' } = by
-  return limitKey(limit, { subject, keyId, ip, route, method, named: new Map(Object.entries(by)) })
+  const above = root === undefined ? undefined : [{ id: root, timeZone: 'UTC', anchor: 1 }]
+  return limitKey(limit, { subject, keyId, ip, route, method, above, named: new Map(Object.entries(by)) })
 }
 
 /** The key of the count, if all values may be clear. A plain value can look like a hash: it may be hidden as well. */
@@ -46,8 +49,7 @@ const keyForm = /^weir:1:\{([^}]*)\}:([^:]*):?(.*)$/
 export const limitOfKey = (key: string): string => decodeURIComponent(keyForm.exec(key)?.[2] ?? '')
 
 /** The subject that a count's key is of, as far as the limit counts by subjects; empty where they share the count. */
-export const subjectOfKey = (key: string, { by }: Limit): string =>
-  isOfOneSubject(by) ? decodeURIComponent(keyForm.exec(key)?.[1] ?? '') : ''
+export const subjectOfKey = (key: string, { by }: Limit): string => (isOfOneSubject(by) ? subjectInKey(key) : '')
 
 /** What tells a count from the others of its limit, with the address in one form; the address of the key itself. */
 function identify(key: string, limit: Limit, hashOf: (part: string) => string) {

@@ -4,6 +4,7 @@ import type { Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import {
   type Charge,
+  calendarOf,
   checkLimitRequest,
   type LimitRequest,
   type LimitStore,
@@ -17,7 +18,7 @@ import { ClusterBatcher } from './cluster-batcher.ts'
 import type { ClusterConnection } from './cluster-connection.ts'
 import { ClusterServers } from './cluster-servers.ts'
 import { DecisionBatcher } from './decision-batcher.ts'
-import { blockKey, limitKey, markerKey, settlementKey, tallyKey } from './keys.ts'
+import { blockKey, limitKey, markerKey, settlementKey, tallyKey, treeSubject } from './keys.ts'
 import { StoreCounts } from './limit-store-counters.ts'
 import { createHealthCheck, type RedisHealth } from './redis-health.ts'
 import { ScriptClient } from './script-client.ts'
@@ -61,11 +62,13 @@ export class RedisLimitStore implements LimitStore, SlotStore {
         keyOf: limitKey,
         blockKeyOf: blockKey,
         markerKeyOf: markerKey,
-        settlementKeyOf: ({ scope }, { id, key }) => key ?? settlementKey(scope.subject, id),
+        settlementKeyOf: ({ scope }, { id, key }) => key ?? settlementKey(treeSubject(scope), id),
         tallyKeyOf: tallyKey,
         markersMax,
-        boundariesOf: ({ span }: Limit, { timeZone, anchor }: LimitRequest) =>
-          span.kind === 'period' ? periodBoundaries(span.unit, timeZone, anchor, nowMs) : undefined,
+        boundariesOf(limit: Limit, request: LimitRequest) {
+          const { timeZone, anchor } = calendarOf(limit, request)
+          return limit.span.kind === 'period' ? periodBoundaries(limit.span.unit, timeZone, anchor, nowMs) : undefined
+        },
         nowMs: testMs,
       }
     }

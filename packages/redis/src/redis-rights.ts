@@ -8,7 +8,7 @@ import type { RedisAddress } from './redis-url.ts'
 export const redisRights = {
   ingress: `~weir:* -@all +evalsha +eval +ping +info +time +mget +get +getrange +set +setrange +pexpireat +pexpire +zadd +zremrangebyscore +zcard +zrem`,
   console: `~weir:* -@all +evalsha +eval +info +time +mget +get +getrange +set +pexpire +scan +unlink`,
-  claims: `~quota_alert:* ~weir:1:watches:* -@all +eval +info +set +get +hgetall +hset +pexpire +multi +exec`,
+  claims: `~quota_alert:* ~weir:1:* -@all +eval +info +time +mget +set +get +getrange +hgetall +hset +pexpire +multi +exec`,
   queue:
     `~bull:weir-deliveries:* ~weir:endpoints:* -@all +evalsha +eval +info +bzpopmin +del +exists +get +hdel +hget +hgetall ` +
     `+hincrby +hmget +hmset +hset +incr +llen +lpush +lrange +lrem +rpoplpush +rpush +sadd +scard +set +smembers +srem +xadd +xtrim ` +

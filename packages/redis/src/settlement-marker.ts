@@ -31,7 +31,7 @@ interface SettledMarker extends SettledBy {
   /** Redis's clock when it was settled. */
   readonly atUs: number
   /** The limits whose counts changed by that, as it left them. */
-  readonly limits: readonly LimitState[]
+  readonly limits: readonly (LimitState & { readonly key: string })[]
 }
 
 /** What a decision was settled to, and which process is to record that. */
@@ -73,11 +73,11 @@ function readSettled(
   corrected: readonly SettlementLimit[],
 ): SettledMarker | undefined {
   if (by === undefined || numbers.length < 8) return undefined
-  const limits = corrected.flatMap(([name, size], index) => {
+  const limits = corrected.flatMap(([name, size, key], index) => {
     const at = 8 + index * countBytes
     if (at + countBytes > numbers.length || numbers.readDoubleBE(at) !== 1) return []
     const [used = 0, remaining = 0, resetMs = 0] = [8, 16, 24].map((offset) => numbers.readDoubleBE(at + offset))
-    return [{ name, size, used, remaining, resetMs }]
+    return [{ name, size, used, remaining, resetMs, key }]
   })
   return { ...by, atUs: numbers.readDoubleBE(0), limits }
 }

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
+import type { LimitState } from '@weir/core/limits/decision.ts'
 import { settleMsMax } from '@weir/core/limits/limit-store.ts'
 import type { SettlementLimit } from '@weir/core/limits/script-codec.ts'
 import { phases } from '@weir/core/limits/script-protocol.ts'
@@ -7,7 +8,7 @@ import { nanosPerRequestMax } from '@weir/core/prices/rate-card.ts'
 import { withTimeout } from '@weir/runtime/with-timeout.ts'
 import type { Redis } from 'ioredis'
 import type { ClusterConnection } from './cluster-connection.ts'
-import { markersKey, settlementKey } from './keys.ts'
+import { ancestorInKey, markersKey, settlementKey } from './keys.ts'
 import { markersMaxDefault } from './redis-limit-store.ts'
 import { type Correction, SettlementCalls } from './settlement-calls.ts'
 import {
@@ -92,7 +93,7 @@ export class RedisSettlements {
   }
 
   async settle(settlement: Settlement): Promise<SettlementResult> {
-    const key = settlementKey(settlement.subject, settlement.id)
+    const key = settlementKey(settlement, settlement.id)
     const unavailable = { kind: 'unavailable' } as const
     const settled = this.#settle(key, settlement).catch(() => unavailable)
     const result = await withTimeout(settled, this.#options.answerMs, unavailable)
@@ -135,8 +136,8 @@ export class RedisSettlements {
    * Tells Redis that the record of a settled decision is safe. False when Redis did not answer: the record stays
    * pending until a later call, and another process may write it again.
    */
-  async confirmRecorded({ subject, id }: Pick<Settlement, 'subject' | 'id'>): Promise<boolean> {
-    const key = settlementKey(subject, id)
+  async confirmRecorded(settlement: Pick<Settlement, 'subject' | 'root' | 'id'>): Promise<boolean> {
+    const key = settlementKey(settlement, settlement.id)
     const isConfirmed = await withTimeout(
       this.#confirm(key).catch(() => false),
       this.#options.answerMs,
@@ -154,8 +155,8 @@ export class RedisSettlements {
   }
 
   async #renew(settlement: Settlement): Promise<RenewResult> {
-    const key = settlementKey(settlement.subject, settlement.id)
-    const home = await this.#renewOne(key, settlement, markersKey(settlement.subject))
+    const key = settlementKey(settlement, settlement.id)
+    const home = await this.#renewOne(key, settlement, markersKey(settlement))
     if (!('text' in home)) return home
     const nowUs = home.text.renewed?.us ?? home.atUs
     for (const siblingKey of home.text.beside ?? []) await this.#renewOne(siblingKey, { ...settlement, isOwn: false })
@@ -214,12 +215,12 @@ export class RedisSettlements {
     if (isRecordPending && isOwn && this.#pending.size < recentMax) this.#pending.set(key, home)
     const waitMs = isRecordPending && !isOwn ? await this.#takeOver(key, home, settled) : 0
     if (waitMs > 0) return { kind: 'busy', retryAfterMs: waitMs }
-    const limits = [...settled.limits]
+    const limits = statesOf(settled, settlement)
     // Each slot has a marker of its own. A settled one is only read, so that a repeat completes what a death
     // interrupted.
     for (const siblingKey of text.beside ?? []) {
       const part = await this.#settleOne(siblingKey, settlement, () => undefined)
-      if (part !== undefined && !('kind' in part)) limits.push(...(part.settled?.limits ?? []))
+      if (part !== undefined && !('kind' in part)) limits.push(...statesOf(part.settled, settlement))
     }
     const { atUs: settledAtUs } = settled
     const found = { kind: 'settled', cost, chargedCost: home.cost, context: text.about, limits, settledAtUs } as const
@@ -270,6 +271,13 @@ export class RedisSettlements {
     return reply.toString('latin1') === 'FULL' ? 'full' : parseMarker(Buffer.concat([to, reply]))
   }
 }
+
+/** What settling left of limits, each with the ancestor that it counts. */
+const statesOf = (settled: Marker['settled'], settlement: Settlement): LimitState[] =>
+  (settled?.limits ?? []).map(({ key, ...state }) => {
+    const at = ancestorInKey(key, settlement)
+    return at === undefined ? state : { ...state, at }
+  })
 
 /** The tally as one of the counts that settle.lua changes. */
 const tallyOf = (key: string, most: number, ttlMs: number): SettlementLimit => [

@@ -35,6 +35,7 @@ import { startFurtherBlocks } from './watch/further-blocks.ts'
 import { startBudgetWatch } from './watch/watch-budgets.ts'
 import { createWatcher } from './watch/watch-decisions.ts'
 import { startRateWatch } from './watch/watch-rates.ts'
+import { startResolvedWatch } from './watch/watch-resolved.ts'
 
 keepHeapSmall()
 
@@ -147,7 +148,10 @@ await startService(
     const budgets = await run.own('budgets', budgetWatch, (one) => one.stopped)
     const further = startFurtherBlocks({ ...shared, claims, raise })
     await run.own('further blocks', further, (one) => one.stopped)
-    for (const [name, { problem }] of Object.entries({ watches: rates, budgets })) {
+    const resolvedWatch = startResolvedWatch({ ...shared, clickhouse, policyInForce, redis, raise })
+    const resolved = await run.own('resolved alerts', resolvedWatch, (one) => one.stopped)
+    feed.onChange(({ resets }) => resolved.reset(resets))
+    for (const [name, { problem }] of Object.entries({ watches: rates, budgets, 'resolved alerts': resolved })) {
       checkReady(name, () => warningOf(problem()))
     }
     const { onDecisions, onAlerts, onRequests, onLog } = createBatchHandlers({

@@ -59,8 +59,17 @@ export interface BudgetReached extends Candidate {
   readonly about: Omit<AlertOf<'weir.budget.reached'>['data'], 'percent' | 'period_start' | 'period_end'>
 }
 
+/** A threshold alert that is over. `size` and `used` are those of now, or the alert's at its period's end. */
+export interface QuotaResolved extends Candidate {
+  readonly kind: 'resolved'
+  readonly alert: AlertOf<'weir.quota.reached'>
+  readonly reason: 'period_ended' | 'size_changed' | 'used_less'
+  readonly size: number
+  readonly used: number
+}
+
 /** A finding that may become an alert. */
-export type AlertCandidate = Crossing | RateChange | FurtherBlocks | BudgetReached
+export type AlertCandidate = Crossing | RateChange | FurtherBlocks | BudgetReached | QuotaResolved
 
 /** Publishes alerts. Resolves when all are in Kafka on every in-sync replica. */
 export type PublishAlerts = (alerts: readonly AlertV1[]) => Promise<unknown>

@@ -88,12 +88,12 @@ await startService(
     checkReady('writes to Kafka', () => writer.denied ?? sender.denied)
     const limiter = await openRedis(config, service)
     const servers = limiter && { serverOf: serverFinder(limiter.redis), all: () => mastersOf(limiter.redis) }
-    const restores = servers && (await openQuotaRestorer(servers, config, () => feed.policy, service))
+    const restorer = servers && (await openQuotaRestorer(servers, config, () => feed.policy, service))
     const monitor = await openMonitor({ clickhouse, kafka, servers }, service)
     const live = new LiveDecisions((sink) => new TopicFollower({ ...kafka, ...sink, topic: topics.decisions }))
     checkReady('live decisions', () => warningOf(live.problem))
     const semaphores = createSemaphores()
-    registerMetrics(service.metrics, { semaphores, live, monitor, restores })
+    registerMetrics(service.metrics, { semaphores, live, monitor, restores: restorer?.counters })
     const { portalKey, unsubscribeKey } = consoleVariables
     const streams = connectClickhouse(config, 'weir-console', streamMsMax)
     await run.own('streams', streams, (client) => client.close())
@@ -107,6 +107,7 @@ await startService(
       changes: {
         publish: (messages) => writer.publish(messages),
         audit,
+        onMoved: restorer?.restoreAll,
         findChange: findChange.bind(undefined, clickhouse, topics.policy),
       },
       status: {

@@ -71,7 +71,7 @@ export async function buildApps(
   await describeApi(api)
   const authorizeCaller = createCallerAuthorizer(ports, decisionService, adminTokenSha256)
   addCheckRoutes(api, ports, decisionService, authorizeCaller)
-  addSettleRoutes(api, settling, authorizeCaller)
+  addSettleRoutes(api, settling, authorizeCaller, ports.policy)
   addPauseRoute(api, ports, authorizeCaller)
   await addAuthorizeRoute(api, ports, decisionService)
   // After the route for gateways, which refuses in words that they can pass on.

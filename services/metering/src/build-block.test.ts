@@ -81,6 +81,7 @@ describe('buildBlock', () => {
       held: { tokens: 4_096 },
       units: { tokens: 812 },
       basis: 'reported',
+      parents: ['team-a', 'acme'],
       correction,
     })
     const value = `${encodeDecisionOpen({ ...of, tsMs: Date.parse('2026-05-02') })},"journal":"${journal}","seq":0}`

@@ -110,7 +110,7 @@ test('a settlement that ended after the first slot is completed by a repeat', as
   const request = ask([own, perIp], 40)
   await store.decide(request)
   const { id } = request.reservation
-  const home = settlementKey(subject, id)
+  const home = settlementKey({ subject }, id)
   const marker = parseMarker((await nodeOf(home).getBuffer(home)) ?? Buffer.alloc(0))
   expect(marker?.text.beside).toHaveLength(1)
   // No master of the other slot is known for a moment, as when it is gone.

@@ -1,5 +1,5 @@
 import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
-import { tokenScopes } from '@weir/policy/policy.ts'
+import { tokenScopes } from '@weir/policy/access-token.ts'
 import { afterAll, describe, expect, test } from 'vitest'
 import { startConsoleStack } from '../../support/console-stack.ts'
 import { countAttempts } from '../../support/count-attempts.ts'

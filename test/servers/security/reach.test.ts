@@ -10,7 +10,8 @@ const ended = (name: string) => ({ sha256: sha256(name), expires: '2026-01-01T00
 const policy = {
   version: 1,
   plans: {
-    open: { limits: ['minute'], selfService: true, prices: 'acmes' },
+    open: { limits: [], selfService: true, prices: 'acmes' },
+    member: { limits: ['minute'], selfService: true, prices: 'acmes' },
     top: { limits: ['bolts-own'], prices: 'bolts' },
   },
   prices: {
@@ -24,7 +25,12 @@ const policy = {
     shared: { algorithm: 'fixed_window', size: 100, window: '1m', by: ['global'], applies: 'all' },
   },
   subjects: {
-    acme: { plan: 'open', keys: [...keysOf('acme'), { id: 'acme-ended', ...ended('acme-ended-key') }] },
+    // Bolt is above acme: what a company uses is not for its members to know.
+    acme: {
+      plan: 'member',
+      parent: 'bolt',
+      keys: [...keysOf('acme'), { id: 'acme-ended', ...ended('acme-ended-key') }],
+    },
     bolt: { plan: 'top', timeZone: 'Asia/Kathmandu', anchor: 31, selfService: true, keys: keysOf('bolt') },
     gone: { plan: 'open', keys: keysOf('gone') },
     moved: { plan: 'open', keys: keysOf('moved') },
@@ -49,10 +55,10 @@ const seed = (subject: keyof typeof decisionIds, count: number) => {
   ] as const
   const rows = decisions.map(
     ([outcome, ...values]) =>
-      `SELECT ${outcome === "'deny'" ? `toUUID('${decisionIds[subject]}')` : 'generateUUIDv7()'}, now64(3) - 60, '${subject}', '${subject}-a', '${subject}-plan', 'GET /${subject}', 'GET', 1, ${outcome}, ${values}, map('tokens', ${count}), map('team', '${subject}-team'), '${subject}-meter', 'reported'`,
+      `SELECT ${outcome === "'deny'" ? `toUUID('${decisionIds[subject]}')` : 'generateUUIDv7()'}, now64(3) - 60, '${subject}', '${subject}-a', '${subject}-plan', 'GET /${subject}', 'GET', 1, ${outcome}, ${values}, map('tokens', ${count}), map('team', '${subject}-team'), '${subject}-meter', 'reported', ${subject === 'acme' ? "['bolt']" : '[]::Array(String)'}, [('bolts-own', 90002, 90003, 0, 1000, map(), ${subject === 'acme' ? "'bolt'" : "''"})]`,
   )
   const columns =
-    'id, ts, subject, key_id, plan, route, method, cost, outcome, mode, denied_by, count, units, dims, meter, basis'
+    'id, ts, subject, key_id, plan, route, method, cost, outcome, mode, denied_by, count, units, dims, meter, basis, parents, limits'
   return `INSERT INTO weir.decisions (${columns}) ${rows.join(' UNION ALL ')}`
 }
 const alert = (id: string, type: string, subject: string, data: object) =>
@@ -246,14 +252,14 @@ describe('a credential that is over', () => {
 
   test('36: a portal token that was ended is 401', async () => expect(await statusOf(bearer(endedPortal))).toBe(401))
 
-  test('39: a key that moved to bolt reads bolt’s, and nothing of its subject before', async () => {
+  test('39: a key that moved to bolt reads bolt’s tree, and nothing of its subject before', async () => {
     expect(await statusOf({ 'x-api-key': 'moved-key' })).toBe(200)
     const { moved: _, ...others } = policy.subjects
     const subjects = { ...others, bolt: { ...others.bolt, keys: [...keysOf('bolt'), ...keysOf('moved')] } }
     expect((await admin.ask('PUT /v1/policy', JSON.stringify({ ...policy, subjects }))).status).toBe(200)
     const { text } = await send('/v1/usage?by=subject&step=total', { 'x-api-key': 'moved-key' })
     const seen = JSON.parse(text).rows.map((row: { subject: string }) => row.subject)
-    expect(seen).toEqual(['bolt'])
+    expect(seen).toEqual(['acme', 'bolt'])
     expect((await send('/v1/usage?subject=moved', { 'x-api-key': 'moved-key' })).status).toBe(403)
   })
 
@@ -277,7 +283,7 @@ describe('a credential that is over', () => {
     expect(await statusOf({ 'x-api-key': 'bolt-key' })).toBe(401)
     expect((await admin.ask('PUT /v1/subjects/bolt', { plan: 'open' })).status).toBe(200)
     expect(await statusOf({ 'x-api-key': 'bolt-key' })).toBe(200)
-    expect((await admin.ask('PUT /v1/plans/open', { limits: ['minute'] })).status).toBe(200)
+    expect((await admin.ask('PUT /v1/plans/open', { limits: [] })).status).toBe(200)
     expect(await statusOf({ 'x-api-key': 'bolt-key' })).toBe(401)
   })
 })

@@ -66,10 +66,18 @@ async function startReceiver() {
   return { server, received, answers, url: (path: string) => `http://127.0.0.1:${port}${path}` }
 }
 
-const dayMs = 86_400_000
+const periodsMs = { day: 86_400_000, minute: 60_000 } as const
 
-function decisionOf(subject: string, used: number, size: number, tsMs: number): string {
-  const limits = [{ name: 'day', size, used, remaining: Math.max(0, size - used), resetMs: dayMs - (tsMs % dayMs) }]
+interface DecideOptions {
+  readonly size?: number
+  readonly tsMs?: number
+  /** The limit of that name, with that period. */
+  readonly limit?: keyof typeof periodsMs
+}
+
+function decisionOf(subject: string, used: number, { size = 1_000, tsMs = Date.now(), limit = 'day' }: DecideOptions) {
+  const resetMs = periodsMs[limit] - (tsMs % periodsMs[limit])
+  const limits = [{ name: limit, size, used, remaining: Math.max(0, size - used), resetMs }]
   const open = encodeDecisionOpen(decisionInput({ id: uuidv7(tsMs), tsMs, subject, limits }))
   return `${open},"journal":"01a1fdfa-6d10-4540-81b4-576e9d55a36f","seq":0}`
 }
@@ -133,13 +141,9 @@ export async function openAlertingStack(
       if (up !== true) throw new Error(`alerting did not start:\n${one.said()}`)
       return one
     },
-    /** Appends a decision of each subject that has used so much of its daily quota of `size`. */
-    async decide(
-      subjects: readonly string[],
-      used: number,
-      { size = 1_000, tsMs = Date.now() }: { readonly size?: number; readonly tsMs?: number } = {},
-    ) {
-      const records = subjects.map((subject) => ({ key: subject, value: decisionOf(subject, used, size, tsMs) }))
+    /** Appends a decision of each subject that has used so much of its quota of `size`. */
+    async decide(subjects: readonly string[], used: number, options: DecideOptions = {}) {
+      const records = subjects.map((subject) => ({ key: subject, value: decisionOf(subject, used, options) }))
       await sender.send(topics.decisions, records)
     },
     rows: tables.rows,

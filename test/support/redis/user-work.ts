@@ -157,6 +157,13 @@ async function claims(redis: Redis, admin: Redis): Promise<void> {
   expect(await turns.take()).toEqual(new Map())
   await turns.storeEvaluated('denials', 5)
   expect(await admin.pttl('weir:1:watches:looked')).toBeGreaterThan(0)
+  const key = `weir:1:{${randomUUID()}}:quota`
+  expect(await redis.getrange(key, 0, 0)).toBe('')
+  const scope = { subject: 'acme', timeZone: 'UTC', anchor: 1 }
+  for (const algorithm of algorithms) {
+    const { now } = await createLimitAdmin(() => redis).peek(buildLimit({ algorithm }), key, scope, 0)
+    expect(now.limits).toMatchObject([{ used: 0 }])
+  }
 }
 
 const prefix = 'bull:weir-deliveries:'

@@ -1,6 +1,7 @@
 import { orders, rollupDimensions, type Step, type UsageDimension } from '@weir/api/query/columns.ts'
 import type { Ranking } from '@weir/api/query/ranking.ts'
 import { parseUsageQuery, type UsageQuery } from '@weir/api/query/usage-query.ts'
+import { Reach } from '@weir/core/usage/reach.ts'
 import fc from 'fast-check'
 import { Temporal } from 'temporal-polyfill'
 
@@ -21,6 +22,7 @@ const values = {
   method: ['GET', 'POST', ''],
   outcome: ['allow', 'deny'],
   denied_by: ['', 'minute', 'day'],
+  parent: ['', 'bolt', 'acme'],
   reason: ['ok', 'limit'],
   mode: ['enforce', 'shadow'],
   ip: ['', '192.0.2.1', '2001:db8::/64'],
@@ -60,7 +62,7 @@ export const decision: fc.Arbitrary<Drawn> = fc
     cost: fc.oneof(fc.integer({ min: 0, max: 9 }), fc.constant(1_000_000_000)),
     count: fc.oneof({ weight: 9, arbitrary: fc.constant(1) }, { weight: 1, arbitrary: fc.constant(9_200_000_000) }),
     // So various that those of a group hardly cancel out: a rollup may forget what is nothing but zeros.
-    adjustment: fc.integer({ min: -9_000_000, max: 9_000_000 }),
+    adjustment: fc.integer({ min: -9_000_000, max: 9_000_000 }).filter((units) => units !== 0),
     isCorrection: fc.nat(9).map((one) => one === 0),
   })
   .map(({ isCorrection, ...one }) =>
@@ -76,16 +78,34 @@ export function withIds(all: readonly Drawn[]): Decision[] {
   return all.map((one, at) => {
     if (one.count > 0) return { ...one, id: idOf(at), corrects: noId }
     const corrected = at % 2 === 0 ? all.findIndex(({ count }, index) => count > 0 && index > at / 2) : -1
-    const { ms, subject, key_id, plan, route, method } = all[corrected] ?? one
-    const own = { ...one, ms, subject, key_id, plan, route, method, reason: 'ok', mode: 'enforce', ip: '', met: [] }
+    const { ms, subject, key_id, plan, route, method, parent } = all[corrected] ?? one
+    const own = {
+      ...one,
+      ms,
+      subject,
+      key_id,
+      plan,
+      route,
+      method,
+      parent,
+      reason: 'ok',
+      mode: 'enforce',
+      ip: '',
+      met: [],
+    }
     return { ...own, id: idOf(at), corrects: corrected < 0 ? idOf(999_999) : idOf(corrected) }
   })
 }
 const noId = '00000000-0000-0000-0000-000000000000'
 
+/** Whom a decision's subject was below: a team is below acme. */
+export const parentsOf = ({ parent }: Pick<Decision, 'parent'>): readonly string[] =>
+  parent === '' ? [] : parent === 'acme' ? ['acme'] : [parent, 'acme']
+
 /** A decision as a row of weir.decisions. */
-export const insertedRow = ({ ms, met, ...row }: Decision) => ({
+export const insertedRow = ({ ms, met, parent, ...row }: Decision) => ({
   ...row,
+  parents: parentsOf({ parent }),
   ts: new Date(ms).toISOString().replace('T', ' ').replace('Z', ''),
   limits: met.map((name) => ({ name, size: 1, used: 1, remaining: 0, reset_ms: 1, by: {} })),
 })
@@ -114,6 +134,10 @@ export const question: fc.Arbitrary<UsageQuery> = fc
       { weight: 3, arbitrary: fc.constant(undefined) },
       fc.constantFrom('', 'acme', 'b', "o'", '%'),
     ),
+    within: fc.oneof(
+      { weight: 3, arbitrary: fc.constant(undefined) },
+      fc.constantFrom(['acme'], ['bolt', 'acme-2'], ['none']),
+    ),
     at: fc.tuple(fc.nat(spanMs), fc.nat(spanMs)).filter(([a, b]) => a !== b),
     by: someDimensions(4),
     step: fc.constantFrom<Step>('quarter_hour', 'hour', 'day', 'week', 'month', 'total', 'total'),
@@ -136,7 +160,7 @@ export const question: fc.Arbitrary<UsageQuery> = fc
       return { ...asked, ranking: one && { ...one, top, other: top !== undefined && one.other } }
     }),
   )
-  .map(({ at, ofDays, compared, ...rest }) => {
+  .map(({ at, ofDays, compared, within, ...rest }) => {
     const days = at.map((ms) => Temporal.Instant.fromEpochMilliseconds(firstMs + ms).toZonedDateTimeISO(rest.timeZone))
     const starts = days.map((one) => one.startOfDay().epochMilliseconds)
     const [fromMs, toMs] = ofDays
@@ -157,8 +181,26 @@ export const question: fc.Arbitrary<UsageQuery> = fc
     const isChange = measure === 'change' && comparison === undefined
     const ranking: Ranking | undefined = rest.ranking && { ...rest.ranking, measure: isChange ? 'cost' : measure }
     const { timeZone } = parsed.query
-    return { ...rest, ranking, timeZone, fromMs: parsed.query.fromMs, toMs: parsed.query.toMs, comparison }
+    return {
+      ...rest,
+      ...(within && { within }),
+      ranking,
+      timeZone,
+      fromMs: parsed.query.fromMs,
+      toMs: parsed.query.toMs,
+      comparison,
+    }
   })
 
-/** Subjects that a reader is limited to; undefined for none. */
-export const someReach = fc.oneof(fc.constant(undefined), fc.subarray<string>([...values.subject]))
+/** Subjects that a reader is limited to, with their trees or without; undefined for none. */
+export const someReach = fc.oneof(
+  fc.constant(undefined),
+  fc.record({ subjects: fc.subarray<string>([...values.subject]), hasTrees: fc.boolean() }),
+)
+/** What a reader is limited to. */
+export type SomeReach = typeof someReach extends fc.Arbitrary<infer One> ? One : never
+/** The same, as the console has it. */
+export const reachOf = (own: SomeReach): Reach => {
+  if (own === undefined) return Reach.everybody
+  return own.hasTrees ? Reach.ofTrees(own.subjects, () => false) : Reach.of(own.subjects)
+}

@@ -30,6 +30,7 @@ const exchange = fc.record({
   route: fc.constantFrom('POST /v1/chat', '*'),
   meter: fc.constantFrom('', 'chat', 'render'),
   dims,
+  parents: fc.constantFrom<readonly string[]>([], ['bolt'], ['bolt', 'acme']),
   kind: fc.constantFrom('used', 'held', 'settled', 'given back', 'unused', 'denied', 'plain'),
   quantities,
   settled: quantities,

@@ -18,6 +18,7 @@ const columns: Readonly<Record<string, string>> = {
   key_id: 'd.key_id',
   plan: 'd.plan',
   route: 'd.route',
+  parent: 'd.parents[1]',
   unit: 'u.1',
   basis: 'd.basis',
   meter: 'd.meter',
@@ -30,6 +31,7 @@ const values: Readonly<Record<string, readonly string[]>> = {
   basis: ['reported', 'bound'],
   meter: ['', 'chat'],
   plan: ['free'],
+  parent: ['', 'bolt', 'none'],
   model: ['small', 'large=2'],
   'dimension.tag': ['', 'größe'],
   'dimension.tag-b': ['\\', 'model=small'],
@@ -60,7 +62,8 @@ export const unitQuestion: fc.Arbitrary<UnitQuestion> = fc.record({
           ),
         )
         .map((some) => Object.fromEntries(Object.entries(some).map(([name, [not, of]]) => [`${not}${name}`, of]))),
-    ),
+    )
+    .chain((some) => fc.constantFrom<typeof some>(some, { ...some, within: ['acme', 'none'] })),
 })
 
 const iso = (ms: number) => new Date(ms).toISOString()
@@ -90,13 +93,14 @@ export async function unitsOfRecords(
     ...by.map((name) => columns[name] ?? ''),
   ]
   const conditions = Object.entries(filters).map(([name, of]) => {
+    if (name === 'within') return `(d.subject IN (${of.map(quoted)}) OR hasAny(d.parents, [${of.map(quoted)}]))`
     const [, not = '', column = ''] = /^(not_)?(.*)$/.exec(name) ?? []
     return `${columns[column] ?? "''"} ${not === '' ? 'IN' : 'NOT IN'} (${of.map(quoted).join(', ')})`
   })
   const where = [
     `d.outcome = 'allow' AND u.1 IN (${units.map(quoted).join(', ')})`,
     `d.ts >= fromUnixTimestamp64Milli(${fromMs}) AND d.ts < fromUnixTimestamp64Milli(${toMs})`,
-    ...(own === undefined ? [] : [`d.subject = ${quoted(own)}`]),
+    ...(own === undefined ? [] : [`(d.subject = ${quoted(own)} OR has(d.parents, ${quoted(own)}))`]),
     ...conditions,
   ]
   const rows = await tables.rows<{ key: readonly string[]; quantity: string; count: string }>(

@@ -3,7 +3,7 @@ import type { Ranking } from '@weir/api/query/ranking.ts'
 import type { UsageQuery } from '@weir/api/query/usage-query.ts'
 import type { UsageRow } from '@weir/console/usage/usage-queries.ts'
 import { Temporal } from 'temporal-polyfill'
-import { type Decision, dimensions, quarterMs } from './random-questions.ts'
+import { type Decision, dimensions, parentsOf, quarterMs, type SomeReach } from './random-questions.ts'
 
 /** Where the step of a time begins, as the console writes it. */
 function startOf(ms: number, step: Step, timeZone: string): string {
@@ -73,8 +73,10 @@ const valuesIn = (one: Decision, name: UsageDimension): readonly string[] =>
   name === 'met_limit' ? namesMet(one) : [one[name]]
 
 /** The decisions that a question is about, as its reader sees them. */
-export function metBy(all: readonly Decision[], reach: readonly string[] | undefined, asked: UsageQuery): Decision[] {
-  const { only, except, subjectPrefix = '', fromMs, toMs, comparison } = asked
+export function metBy(all: readonly Decision[], reach: SomeReach, asked: UsageQuery): Decision[] {
+  const { only, except, subjectPrefix = '', within, fromMs, toMs, comparison } = asked
+  const isOf = (names: readonly string[], one: Decision, hasTrees: boolean) =>
+    [one.subject, ...(hasTrees ? parentsOf(one) : [])].some((name) => names.includes(name))
   const floor = (ms: number) => Math.floor(ms / quarterMs) * quarterMs
   const to = Math.ceil(toMs / quarterMs) * quarterMs
   const isAsked = (ms: number) => ms >= floor(fromMs) && ms < to
@@ -88,7 +90,8 @@ export function metBy(all: readonly Decision[], reach: readonly string[] | undef
   })
   return seen.filter(
     (one) =>
-      (reach?.includes(one.subject) ?? true) &&
+      (reach === undefined || isOf(reach.subjects, one, reach.hasTrees)) &&
+      (within === undefined || isOf(within, one, true)) &&
       (isAsked(one.ms) || isCompared(one.ms)) &&
       one.subject.startsWith(subjectPrefix) &&
       dimensions.every((name) => valuesIn(one, name).some((value) => only[name]?.includes(value) ?? true)) &&

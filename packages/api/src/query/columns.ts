@@ -7,13 +7,23 @@ export type Step = (typeof querySteps)[number]
 export const rollupDimensions = ['subject', 'key_id', 'plan', 'route', 'method', 'outcome', 'denied_by'] as const
 /** What of decisions no rollup has. `met_limit` is each limit that a request met, whether it refused or not. */
 export const rawDimensions = ['reason', 'mode', 'ip', 'met_limit'] as const
-/** What usage can be broken down by. */
-export const usageDimensions = [...rollupDimensions, ...rawDimensions] as const
+/** What usage can be broken down by. `parent` is the subject right above, empty for none. */
+export const usageDimensions = [...rollupDimensions, 'parent', ...rawDimensions] as const
 /** What usage can be broken down by. */
 export type UsageDimension = (typeof usageDimensions)[number]
 
 /** What usage by unit can be broken down by, besides `dimension.NAME`; `model` is `dimension.model`. */
-export const unitDimensions = ['subject', 'key_id', 'plan', 'route', 'unit', 'basis', 'meter', 'model'] as const
+export const unitDimensions = [
+  'subject',
+  'key_id',
+  'plan',
+  'route',
+  'parent',
+  'unit',
+  'basis',
+  'meter',
+  'model',
+] as const
 
 /** The columns of the rollup of outcomes. */
 export const outcomeDimensions = ['subject', 'route', 'method'] as const

@@ -32,6 +32,8 @@ const filterQuery = (dimensions: readonly string[]) =>
   )
 /** The parameter that names subjects by their beginning. */
 const subjectPrefix = optional(text('only subjects that start with this', { maxLength: 512 }))
+/** The parameter that names trees of subjects. */
+const within = filterValues('only these subjects and all that were below one of them; repeat for several')
 /** The cursor of a query. */
 export const after = optional(text('`next` from the previous page; keep all other parameters'))
 /** The zone of a query. */
@@ -146,7 +148,7 @@ const unit = optional(
 const newOfUnits = unitDimensions.filter((name) => !usageDimensions.some((one) => one === name))
 
 /** The parameters of usage without `unit`. */
-export const costParameters = questionQuery(usageDimensions, { unit, step: steps(querySteps), ...rankingQuery })
+export const costParameters = questionQuery(usageDimensions, { unit, within, step: steps(querySteps), ...rankingQuery })
 /** All parameters of usage; some of them need `unit`, and others go without it. */
 export const usageParameters = {
   ...costParameters,
@@ -162,7 +164,7 @@ const withoutMinutes = steps(querySteps.filter((one) => one !== 'minute'))
 export function unitParameters(labels: readonly string[]): TProperties {
   const { price: _, ...ranking } = rankingQuery
   const columns = [...unitDimensions.filter((name) => name !== 'unit'), ...labels]
-  return questionQuery(columns, { unit, step: withoutMinutes, ...ranking, order: orderQuery(unitOrders) })
+  return questionQuery(columns, { unit, within, step: withoutMinutes, ...ranking, order: orderQuery(unitOrders) })
 }
 /** The parameters of outcomes, of which there are no minutes. */
 export const outcomeParameters = questionQuery(outcomeDimensions, { step: withoutMinutes })

@@ -26,6 +26,8 @@ export interface RollupQuery<Dimension extends string> {
   readonly except: Values<Dimension>
   /** Only subjects that begin so; undefined for all. */
   readonly subjectPrefix: string | undefined
+  /** Only these subjects and those that were below one of them; absent for all. */
+  readonly within?: readonly string[] | undefined
   /** Only groups whose name in the first column of `by` begins so; absent for all. */
   readonly namePrefix?: string
   /** First instant that counts, and the first that no longer does: those of whole buckets of a rollup. */
@@ -128,6 +130,7 @@ export function parseQuery<Dimension extends string>(
   const params = readParameters(parameters, given, problems)
   const only = readFilters(dimensions, '', given, problems)
   const except = readFilters(dimensions, 'not_', given, problems)
+  const { within } = readFilters(['within'], '', given, problems)
   const period = readPeriod(params, { nowMs, calendar }, problems)
   const span = readSpan(params, { nowMs, spanMs: dayMs }, problems)
   const { fromMs, toMs } = period ?? span
@@ -173,6 +176,7 @@ export function parseQuery<Dimension extends string>(
       timeZone,
       ranking,
       comparison,
+      ...(within ? { within } : {}),
       ...(isPriced ? { isPriced } : {}),
       ...(isFilled ? { isFilled } : {}),
     },

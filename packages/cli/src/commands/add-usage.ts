@@ -27,6 +27,7 @@ export function addUsageCommands(parts: CommandParts): void {
     .option('--by <names>', `up to four of ${usageDimensions.join(', ')}, separated by commas`, '')
     .option('--unit <unit...>', 'sum the quantities of these units, such as tokens; --by also takes their columns')
     .option('--dimension <name=value>', 'with --unit: only this label; repeat for any of several', labelFilter)
+    .option('--within <subject...>', 'only these subjects and all below them')
     .option('--step <step>', querySteps.join(', '), 'total')
     .option(
       '--period <month>',

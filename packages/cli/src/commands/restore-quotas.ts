@@ -1,5 +1,6 @@
 import { askKnownUnits } from '@weir/clickhouse/audit/quota-uses.ts'
 import { quotasOf } from '@weir/core/audit/quota.ts'
+import { rootsOf } from '@weir/policy/ancestors.ts'
 import { createQuotaCounts, quotaFloors } from '@weir/redis/quota-counts.ts'
 import type { CommandContext } from '../command-context.ts'
 import { findDefinitions, type PolicyOptions } from '../limits/find-policy.ts'
@@ -19,7 +20,7 @@ export async function restoreQuotas(options: PolicyOptions, context: CommandCont
   context.report(`quotas from ${from}`)
   context.progress.tell('summing what was used')
   const restored = await withClickhouse(context, options.data, async (clickhouse) => {
-    const floors = quotaFloors(await askKnownUnits(clickhouse, summable, Date.now()), summable)
+    const floors = quotaFloors(await askKnownUnits(clickhouse, summable, Date.now()), summable, rootsOf(policy))
     return withQuotaServers(context, options.data, async (servers) => {
       context.progress.tell(`raising ${floors.length} counts`)
       const counts = await createQuotaCounts(servers).raise(floors)

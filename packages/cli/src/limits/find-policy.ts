@@ -35,9 +35,9 @@ const readFile = (file: string): FoundPolicy => ({
 const usualFile = ({ environment }: CommandContext) => environment.WEIR_POLICY_FILE || inProject('weir.yaml')
 
 /**
- * Reads the policy in force, of all subjects only the one named: there may be a million, more than a file may hold.
- * Tokens and keys are dropped: the console shows their hashes only to callers with the scope for them, and no limit
- * depends on them.
+ * Reads the policy in force, of all subjects only the one named and those above it: there may be a million, more than a
+ * file may hold. Tokens and keys are dropped: the console shows their hashes only to callers with the scope for
+ * them, and no limit depends on them.
  *
  * @returns undefined where no console is known.
  */
@@ -45,13 +45,13 @@ async function readFromConsole(
   { data }: PolicyOptions,
   { environment }: CommandContext,
   subject?: string,
-  isWanted = (id: string) => id === subject,
+  isWanted = subject !== undefined,
 ) {
   const address = findConsole(environment, data)
   if (address === undefined) return undefined
   const { body } = await askConsole<WrittenPolicy>(address, { path: '/v1/policy', query: { subject } })
   const { tokens: _, subjects = {}, ...definitions } = body
-  const known = Object.entries(subjects).filter(([id]) => isWanted(id))
+  const known = isWanted ? Object.entries(subjects) : []
   const bare = known.map(([id, { keys: __, ...rest }]) => [id, rest])
   const policy = requirePolicy(JSON.stringify({ ...definitions, subjects: Object.fromEntries(bare) }), address.url)
   return { policy, from: `the console at ${address.url}` }
@@ -60,7 +60,7 @@ async function readFromConsole(
 /** Finds the policy that `findPolicy` would find, with all of its subjects, of which there may be a million. */
 export async function findWholePolicy(options: PolicyOptions, context: CommandContext): Promise<FoundPolicy> {
   if (options.policy !== undefined) return readFile(options.policy)
-  return (await readFromConsole(options, context, undefined, () => true)) ?? readFile(usualFile(context))
+  return (await readFromConsole(options, context, undefined, true)) ?? readFile(usualFile(context))
 }
 
 /** Finds the plans, limits and routes of the policy that `findPolicy` would find, without any subject. */

@@ -17,7 +17,7 @@ const longestMs: Readonly<Record<PeriodUnit, number>> = {
 /** Corrections of a month that are held in memory, some million of them; more are joined on disk. */
 const joinBytesMax = 256 * 1024 * 1024
 
-/** Columns that hold a scope's parts. Every row has the subject. */
+/** Columns that hold a scope's parts. Every row has the subject that is counted, and above whom it was at last. */
 const columns = { key: 'key_id', route: 'route', method: 'method' } as const
 
 const columnOf = ({ kind }: ScopePart) =>
@@ -31,7 +31,7 @@ const columnsOf = ({ limit }: SummableQuota) =>
 const groupsOf = (quotas: readonly SummableQuota[]) =>
   Map.groupBy(quotas, (quota) => `${quota.unit} ${columnsOf(quota).join(' ')}`).values()
 
-type UseRow = Readonly<Record<'limit' | 'subject' | 'key_id' | 'route' | 'method' | 'end_s' | 'units', string>>
+type UseRow = Readonly<Record<'limit' | 'subject' | 'root' | 'key_id' | 'route' | 'method' | 'end_s' | 'units', string>>
 
 /**
  * `reset_ms` of a row tells when the period ends that it was charged in, as Redis saw it. Periods end at quarter hours,
@@ -43,7 +43,7 @@ type UseRow = Readonly<Record<'limit' | 'subject' | 'key_id' | 'route' | 'method
  */
 function usesQuery(named: readonly string[]): string {
   const texts = Object.values(columns).map((column) => `${named.includes(column) ? `d.${column}` : "''"} AS ${column}`)
-  return `SELECT toString(l.name) AS limit, d.subject AS subject, ${texts.join(', ')},
+  return `SELECT toString(l.name) AS limit, if(l.at = '', d.subject, toString(l.at)) AS subject, argMax(toString(d.parents[-1]), d.ts) AS root, ${texts.join(', ')},
       toString(toUnixTimestamp(toStartOfFifteenMinutes(d.ts + toIntervalMillisecond(l.reset_ms + 450000)))) AS end_s,
       transform(limit, {names:Array(String)}, {counted:Array(String)}, '') AS counted,
       toString(sum(multiIf(counted = '', toInt128(d.cost * d.count) + c.adjustment, counted = 'requests', toInt128(if(c.charged = 'no', 0, d.count)),
@@ -114,8 +114,8 @@ async function askForgottenCounts(client: ClickHouseClient, fromMs: number): Pro
 export async function askUnknownUnits(client: ClickHouseClient, fromMs: number): Promise<ReadonlyMap<string, number>> {
   const rows = await readRows<{ subject: string; units: string }>(
     client,
-    `SELECT subject, toString(sum(toUInt128(cost * count))) AS units FROM decisions
-      WHERE charged = 'unknown' AND ts >= fromUnixTimestamp64Milli({from:Int64}, 'UTC') GROUP BY subject`,
+    `SELECT arrayJoin(arrayConcat([d.subject], d.parents)) AS subject, toString(sum(toUInt128(d.cost * d.count))) AS units FROM decisions AS d
+      WHERE d.charged = 'unknown' AND d.ts >= fromUnixTimestamp64Milli({from:Int64}, 'UTC') GROUP BY subject`,
     { from: fromMs },
   )
   return new Map(rows.map(({ subject, units }) => [subject, Number(units)]))

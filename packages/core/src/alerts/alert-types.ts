@@ -1,6 +1,7 @@
 /** What an alert is about; `ce_type`. */
 export const alertTypes = [
   'weir.quota.reached',
+  'weir.quota.resolved',
   'weir.quota.forecast',
   'weir.budget.reached',
   'weir.limit.blocked',

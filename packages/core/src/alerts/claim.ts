@@ -41,6 +41,10 @@ export function claimKey({ subject, limit, size, threshold, periodStart, by = {}
   return scope === '' ? key : `${key}:${scope}`
 }
 
+/** The key under which the end of a threshold alert is claimed, by the alert's id. */
+export const resolvedKey = (subject: string, alertId: string): string =>
+  `quota_alert:{${encodeKeyPart(subject)}}:resolved:${alertId}`
+
 /** Where the blocks of one subject by one limit are counted that begin within an hour. */
 export const blockCountKey = (subject: string, limit: string, hourStartMs: number): string =>
   `quota_alert:{${encodeKeyPart(subject)}}:${encodeKeyPart(limit)}:blocks:${hourStartMs / 1_000}`

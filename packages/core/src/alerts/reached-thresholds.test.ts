@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type ReachedThreshold, reachedThresholds, thresholdUnits } from './reached-thresholds.ts'
+import { alertingUnits, type ReachedThreshold, reachedThresholds, thresholdUnits } from './reached-thresholds.ts'
 
 const percents = (...values: readonly number[]) => values.map((percent) => ({ percent }))
 const percentsOf = (reached: readonly ReachedThreshold[]) => reached.map(({ percent }) => percent)
@@ -43,4 +43,11 @@ test('units stand among percents by what they take of the size, and keep their n
     { name: '50u', percent: 5, units: 50 },
   ])
   expect(reachedThresholds({ used: 60, size: 30_000 }, thresholds)).toEqual([{ name: '50u', percent: 0.17, units: 50 }])
+})
+
+test('of another size an alert needs its percent, or its units; a threshold that is no longer there is its percent', () => {
+  const thresholds = [{ percent: 80 }, { units: 50 }]
+  expect(alertingUnits({ percent: 80, size: 100 }, 1_001, thresholds)).toBe(801)
+  expect(alertingUnits({ percent: 0.17, size: 30_000 }, 60_000, thresholds)).toBe(50)
+  expect(alertingUnits({ percent: 25, size: 100 }, 1_000, thresholds)).toBe(250)
 })

@@ -35,6 +35,19 @@ export function reachedThresholds(use: LimitUse, thresholds: readonly Threshold[
   return reached.toSorted((one, other) => other.units - one.units || other.percent - one.percent)
 }
 
+/**
+ * The least use of `sizeNow` at which an alert of `percent` would be raised. `percent` is what the alert says, of the
+ * size that it names: of a threshold in units it is rounded, so the threshold is looked up.
+ */
+export function alertingUnits(
+  { percent, size }: { readonly percent: number; readonly size: number },
+  sizeNow: number,
+  thresholds: readonly Threshold[],
+): number {
+  const raisedBy = (one: Threshold) => reachable({ used: 0, size }, one).percent === percent
+  return reachable({ used: 0, size: sizeNow }, thresholds.find(raisedBy) ?? { percent }).units
+}
+
 /** The least use that is `percent` of `size`, rounded up; exact for every safe integer. */
 export const thresholdUnits = (size: number, percent: number): number =>
   Math.floor(size / 100) * percent + Math.ceil(((size % 100) * percent) / 100)

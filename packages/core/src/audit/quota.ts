@@ -46,6 +46,8 @@ export function quotasOf({ limits }: { readonly limits: ReadonlyMap<string, Limi
 export interface QuotaUse extends Pick<ScopeValues, 'subject' | 'keyId' | 'route' | 'method'> {
   /** Name of the limit. */
   readonly limit: string
+  /** The topmost ancestor that the subject had in the last of these decisions; empty for none. */
+  readonly root: string
   /** End of the period that they were charged in, in milliseconds since the epoch. */
   readonly endMs: number
   readonly units: number
@@ -67,7 +69,7 @@ export interface KnownUnits {
 }
 
 /** A use with the Redis key that it is counted under. */
-export interface QuotaFloor extends QuotaUse {
+export interface QuotaFloor extends Omit<QuotaUse, 'root'> {
   readonly key: string
 }
 

@@ -35,6 +35,8 @@ export interface LimitState {
   readonly remaining: number
   /** Milliseconds from the decision until all of the capacity is unused, without further requests. */
   readonly resetMs: number
+  /** The ancestor that it counts at, where that is said; absent for the subject itself. */
+  readonly at?: string | undefined
 }
 
 /** How a person has blocked a caller: its subject is suspended for this reason, or it is blocked for a while. */

@@ -15,7 +15,32 @@ export interface ScopeValues {
   readonly method: string
   /** An absent one counts as empty. */
   readonly named?: NamedValues
+  /** The subject's ancestors, the nearest first; absent for none. */
+  readonly above?: readonly Ancestor[] | undefined
 }
+
+/** A subject above another, with its calendar. */
+export interface Ancestor {
+  readonly id: string
+  readonly timeZone: string
+  readonly anchor: number
+}
+
+/** The subject in whose slot all of its tree is counted: the topmost. */
+export const rootOf = ({ subject, above }: Pick<ScopeValues, 'subject' | 'above'>): string =>
+  above?.at(-1)?.id ?? subject
+
+/** The subject that a limit counts. */
+export const countedSubject = (
+  { level = 0 }: Limit,
+  { subject, above }: Pick<ScopeValues, 'subject' | 'above'>,
+): string => above?.[level - 1]?.id ?? subject
+
+/** The calendar of the subject that a limit counts. */
+export const calendarOf = (
+  { level = 0 }: Limit,
+  { scope, timeZone, anchor }: Pick<LimitRequest, 'scope' | 'timeZone' | 'anchor'>,
+): Pick<Ancestor, 'timeZone' | 'anchor'> => scope.above?.[level - 1] ?? { timeZone, anchor }
 
 /** The text that one part of a scope counts by; empty for the subject, which every count of a subject has. */
 export function scopeValue(part: ScopePart, values: ScopeValues, override: Limit['override']): string {

@@ -137,6 +137,8 @@ export interface Limit {
   readonly about?: string
   /** Records say the values of its named scopes as they are; absent where they say their hashes. */
   readonly record?: 'plain'
+  /** Of an ancestor's plan, and counted there: 1 for the parent. Absent for the subject itself; never in a policy. */
+  readonly level?: number
   /** Only in requests with `hasOverrides`: values and cost for this limit instead of the request's own. */
   readonly override?: DescriptorOverride
   /**

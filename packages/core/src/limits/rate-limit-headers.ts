@@ -22,13 +22,17 @@ export const unauthenticatedState = '"unauthenticated";r=0'
 const unlimitedPolicy = `"unlimited";q=${integerMax}`
 const unlimitedState = `"unlimited";r=${integerMax}`
 
-/** The part that every answer over the same limits shares. Limits in shadow are not shown to callers. */
+/**
+ * The part that every answer over the same limits shares. Limits in shadow are not shown to callers, nor are those of
+ * ancestors: what a company has left is not for each of its members to know.
+ */
 interface Shown {
   readonly policy: string
   /** RateLimit-Policy as draft 6 has it, `100;w=60`, without the limits that it cannot express; empty for none. */
   readonly olderPolicy: string
   readonly enforced: readonly Limit[]
   readonly hidden: ReadonlySet<string>
+  readonly inShadow: ReadonlySet<string>
   /** Names of limits that count requests in flight: when one ends is not known. */
   readonly inFlight: ReadonlySet<string>
 }
@@ -38,16 +42,18 @@ const shownOf = new WeakMap<readonly Limit[], Shown>()
 function shown(limits: readonly Limit[]): Shown {
   const known = shownOf.get(limits)
   if (known !== undefined) return known
-  const enforced = limits.filter(({ mode }) => mode === 'enforce')
+  const isShown = ({ mode, level }: Limit) => mode === 'enforce' && level === undefined
+  const enforced = limits.filter(isShown)
   const policy = enforced.length === 0 ? unlimitedPolicy : enforced.map(policyItem).join(', ')
   const older = enforced.flatMap((limit) => {
     const { size, span } = limit
     const seconds = countsInFlight(limit) ? undefined : windowSeconds(span)
     return seconds === undefined ? [] : [`${Math.min(size, integerMax)};w=${seconds}`]
   })
-  const hidden = new Set(limits.filter(({ mode }) => mode === 'shadow').map(({ name }) => name))
+  const hidden = new Set(limits.filter((limit) => !isShown(limit)).map(({ name }) => name))
+  const inShadow = new Set(limits.filter(({ mode }) => mode === 'shadow').map(({ name }) => name))
   const inFlight = new Set(limits.filter(countsInFlight).map(({ name }) => name))
-  const made = { policy, olderPolicy: older.join(', '), enforced, hidden, inFlight }
+  const made = { policy, olderPolicy: older.join(', '), enforced, hidden, inShadow, inFlight }
   shownOf.set(limits, made)
   return made
 }
@@ -61,9 +67,12 @@ export const rateLimitPolicy = (limits: readonly Limit[]): string => shown(limit
 const visible = ({ limits: states }: Decision, hidden: ReadonlySet<string>) =>
   hidden.size === 0 ? states : states.filter(({ name }) => !hidden.has(name))
 
-/** The states that answers show. By name: a decision made without Redis may lack some of the limits. */
-export const shownStates = (decision: Decision, limits: readonly Limit[]): readonly LimitState[] =>
-  visible(decision, shown(limits).hidden)
+/**
+ * The states that answers show, those at ancestors too where that is asked. By name: a decision made without Redis may
+ * lack some of the limits.
+ */
+export const shownStates = (decision: Decision, limits: readonly Limit[], showsAbove = false): readonly LimitState[] =>
+  visible(decision, showsAbove ? shown(limits).inShadow : shown(limits).hidden)
 
 /** RateLimit for one decision over those limits. */
 export function rateLimitState(decision: Decision, limits: readonly Limit[]): string {
@@ -162,8 +171,10 @@ function tripleOf(decision: Decision, limits: readonly Limit[] | undefined) {
   const states = shownStates(decision, limits)
   const tightest = states.find(({ name }) => name === decision.deniedBy) ?? states.toSorted(byTightness)[0]
   if (tightest !== undefined) {
-    const { size, remaining } = tightest
-    const resetSeconds = secondsLeft(decision, tightest)
+    const { size } = tightest
+    const isAbove = shown(limits).hidden.has(decision.deniedBy) // the numbers of the limit that refused are not shown
+    const remaining = isAbove ? 0 : tightest.remaining
+    const resetSeconds = isAbove ? waitSeconds : secondsLeft(decision, tightest)
     return { limit: Math.min(size, integerMax), remaining: Math.min(remaining, integerMax), resetSeconds }
   }
   const { enforced } = shown(limits)

@@ -20,7 +20,7 @@ const decide = (subject: string, overrides: Partial<LimitRequest> = {}): Operati
 const parts: CallParts = {
   keyOf: (limit, scope) => `${scope.subject}/${limit.name}`,
   blockKeyOf: (limit, scope) => `${scope.subject}/${limit.name}/blocked`,
-  markerKeyOf: (subject, key) => `${subject}/once/${key}`,
+  markerKeyOf: ({ subject }, key) => `${subject}/once/${key}`,
   settlementKeyOf: ({ scope }, { id }) => `${scope.subject}/settle/${id}`,
   tallyKeyOf: ({ scope }) => `${scope.subject}/markers`,
   markersMax: 90,

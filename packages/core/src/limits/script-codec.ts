@@ -40,7 +40,7 @@ export interface CallParts {
   /** Where the block of a limit that has one is kept. */
   blockKeyOf(limit: Limit, scope: ScopeValues): string
   /** Where the first answer under an idempotency key is kept. */
-  markerKeyOf(subject: string, idempotencyKey: string): string
+  markerKeyOf(scope: ScopeValues, idempotencyKey: string): string
   /** Where the charge of a decision that will be settled is kept. */
   settlementKeyOf(request: LimitRequest, reservation: Reservation): string
   /** Where the markers that a request leaves are counted; undefined where another part of it is counted. */
@@ -164,7 +164,7 @@ class CallWriter {
     const tallyKey = this.#parts.tallyKeyOf(request)
     let text = `,${tallyKey === undefined ? 0 : positionOf(this.keys, tallyKey)},${this.#parts.markersMax}`
     if (idempotency !== undefined) {
-      const marker = positionOf(this.keys, this.#parts.markerKeyOf(scope.subject, idempotency.key))
+      const marker = positionOf(this.keys, this.#parts.markerKeyOf(scope, idempotency.key))
       const { id, fingerprint } = idempotency
       text += `,${JSON.stringify(fingerprint === undefined ? id : `${id}~${fingerprint}`)},${marker}`
     }

@@ -7,6 +7,8 @@ export type UnitsBasis = 'reported' | 'counted' | 'bound'
 /** Says what a decision that was made with a reservation costs in the end. */
 export interface Settlement {
   readonly subject: string
+  /** The topmost of its tree when it was decided; absent for the subject itself. */
+  readonly root?: string | undefined
   /** The id of the decision. */
   readonly id: string
   /** Units, a non-negative safe integer; absent for what was charged. */

@@ -11,11 +11,21 @@ export class Reach {
     return new Reach(subjects)
   }
 
+  /**
+   * The rows of these subjects, and of all that were below one of them when the rows were made; `isBelow` says who is
+   * now.
+   */
+  static ofTrees(subjects: readonly string[], isBelow: (subject: string) => boolean): Reach {
+    return new Reach(subjects, isBelow)
+  }
+
   /** Private members make the type nominal: no object that only looks like a Reach is one. */
   readonly #subjects: readonly string[] | undefined
+  readonly #isBelow: ((subject: string) => boolean) | undefined
 
-  private constructor(subjects: readonly string[] | undefined) {
+  private constructor(subjects: readonly string[] | undefined, isBelow?: (subject: string) => boolean) {
     this.#subjects = subjects
+    this.#isBelow = isBelow
   }
 
   /** The subjects that it is limited to; undefined for everybody. */
@@ -26,6 +36,16 @@ export class Reach {
   /** Whether what is not of one subject alone is hidden: limits in shadow, what others share, and how Weir runs. */
   get isOwn(): boolean {
     return this.#subjects !== undefined
+  }
+
+  /** Whether rows of those below its subjects are in it. */
+  get hasTrees(): boolean {
+    return this.#isBelow !== undefined
+  }
+
+  /** Whether each of these is now one of its subjects, or below one. */
+  coversNow(subjects: readonly string[]): boolean {
+    return subjects.every((subject) => this.covers([subject]) || this.#isBelow?.(subject) === true)
   }
 
   /** Whether it has all of these subjects. */

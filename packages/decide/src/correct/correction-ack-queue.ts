@@ -17,7 +17,7 @@ const retryMs = 250
 const warnAfterMs = 30_000
 
 /** Names the decision whose correction is written. */
-export type WrittenCorrection = Pick<Settlement, 'subject' | 'id'>
+export type WrittenCorrection = Pick<Settlement, 'subject' | 'root' | 'id'>
 
 type WarningLog = { warn(fields: object, event: string): void }
 

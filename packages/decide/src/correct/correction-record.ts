@@ -9,12 +9,13 @@ import type { DecisionContext } from '../types.ts'
 export function parseContext(text: string): DecisionContext {
   const { tsMs, keyId, plan, route, method, ...measured }: DecisionContext = JSON.parse(text)
   // Markers of older processes have neither meter nor labels.
-  const { meter = '', dims = {} } = measured
-  const texts = [keyId, plan, route, method, meter, ...Object.values(dims)]
+  const { meter = '', dims = {}, parents } = measured
+  const texts = [keyId, plan, route, method, meter, ...Object.values(dims), ...(parents ?? [])]
   if (typeof tsMs !== 'number' || texts.some((one) => typeof one !== 'string')) {
     throw new TypeError('the stored context of a decision cannot be read')
   }
-  return { tsMs, keyId, plan, route, method, meter, dims }
+  const known = { tsMs, keyId, plan, route, method, meter, dims }
+  return parents === undefined ? known : { ...known, parents }
 }
 
 /** Names corrections; any UUID would do, but never another. */

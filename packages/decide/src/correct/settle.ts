@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { LimitState } from '@weir/core/limits/decision.ts'
-import { chargedLimits, chargeWithoutSlots, type LimitStore } from '@weir/core/limits/limit-store.ts'
+import { chargedLimits, chargeWithoutSlots, type LimitStore, rootOf } from '@weir/core/limits/limit-store.ts'
 import type { RenewResult, Settled, Settlement, SettlementResult } from '@weir/core/limits/settlement.ts'
 import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
 import type { DecisionLog, Settlements } from '../ports.ts'
@@ -149,7 +149,7 @@ export class Settling {
     if (request.reservation !== undefined) {
       // Redis is corrected then, and no other process repeats it. No more than were admitted before the journal
       // accepted nothing.
-      while ((await this.settle({ subject, id, cost: 0 })).kind === 'unrecorded') {
+      while ((await this.settle({ subject, root: rootOf(request.scope), id, cost: 0 })).kind === 'unrecorded') {
         await delay(unrecordedRetryMs, undefined, { ref: false })
       }
       return

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Units } from '@weir/core/limits/limit-store.ts'
+import { rootOf, type Units } from '@weir/core/limits/limit-store.ts'
 import type { Settlement, UnitsBasis } from '@weir/core/limits/settlement.ts'
 import type { ChargedDecision } from '../types.ts'
 import type { Corrections } from './corrections.ts'
@@ -71,10 +71,11 @@ export class UsageSettler {
   async #settleUntilDone(charged: ChargedDecision, { cost, units, basis, dims }: Usage): Promise<boolean> {
     const { id, request, decision, context } = charged
     const { subject } = request.scope
+    const root = rootOf(request.scope)
     // Where nothing was held the record alone says what was used.
     const isHeld = request.reservation !== undefined && request.limits.length > 0 && decision.charged === 'yes'
     for (let pauseMs = firstPauseMs; isHeld; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
-      const { kind } = await this.#settling.settle({ subject, id, cost, units, basis, dims })
+      const { kind } = await this.#settling.settle({ subject, root, id, cost, units, basis, dims })
       if (kind === 'settled' || kind === 'conflict') return kind === 'settled'
       if (kind !== 'unavailable' && kind !== 'unrecorded' && kind !== 'busy') break
       await delay(pauseMs, undefined, { ref: false })

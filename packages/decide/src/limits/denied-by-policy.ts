@@ -1,5 +1,6 @@
 import type { Clock } from '@weir/core/clock.ts'
 import { type Decision, denied } from '@weir/core/limits/decision.ts'
+import type { Subject } from '@weir/policy/policy.ts'
 import type { DecisionRequest } from '../types.ts'
 
 /** A stale policy may be confirmed at any second. */
@@ -18,8 +19,10 @@ const withoutRedis = { source: 'none', isCached: true } as const
 
 /** What a person has said of the caller: its denial, `exempt` for an address of which none counts, or nothing. */
 export function byHand(ask: DecisionRequest, clock: Pick<Clock, 'nowMs'>): Decision | 'exempt' | undefined {
-  const { subject, view } = ask
-  if (subject.suspended !== undefined) {
+  const { view } = ask
+  // A subject is suspended along with those above it.
+  for (let subject: Subject | undefined = ask.subject; subject !== undefined; subject = subject.parent) {
+    if (subject.suspended === undefined) continue
     return denied('blocked', { ...withoutRedis, byHand: { kind: 'suspended', reason: subject.suspended } })
   }
   if (view.manualBlocks.size === 0) return undefined

@@ -11,6 +11,7 @@ import {
 } from '@weir/core/limits/limit-store.ts'
 import type { RateBook } from '@weir/core/prices/rate-book.ts'
 import { withRequest } from '@weir/core/prices/rate-card.ts'
+import { ancestorsOf } from '@weir/policy/ancestors.ts'
 import { slotMs } from '../slots/slot-keeper.ts'
 import { contextOf, type DecisionRequest } from '../types.ts'
 
@@ -38,7 +39,8 @@ export function withMoney(ask: DecisionRequest, rates: RateBook, nowMs: number):
 
 /** Returns the values that the request is counted by. */
 export function scopeOf({ subject, keyId, ip, route, method, named }: DecisionRequest): ScopeValues {
-  const scope = { subject: subject.id, keyId, ip, route: route.template, method }
+  const above = subject.parent && ancestorsOf(subject)
+  const scope = { subject: subject.id, keyId, ip, route: route.template, method, above }
   return named === undefined ? scope : { ...scope, named }
 }
 

@@ -1,9 +1,15 @@
 import type { ManualBlock } from '@weir/policy/policy.ts'
 import { ipv6Groups } from '@weir/runtime/address-scope.ts'
 
+/** A subject with those above it, which are blocked along with them. */
+interface Family {
+  readonly id: string
+  readonly parent?: Family | undefined
+}
+
 /** Who asks, as records have it. */
 interface Asking {
-  readonly subject: { readonly id: string }
+  readonly subject: Family
   readonly keyId: string
   /** As `addressScope` writes it; empty for not known. */
   readonly ip: string
@@ -89,7 +95,7 @@ export class ManualBlocks {
 
   /** Returns what stands of the caller: a block before an exemption, and of blocks the one that ends last. */
   of({ subject, keyId, ip }: Asking, nowMs: number): ManualBlock | undefined {
-    const ofSubject = this.#bySubject.get(subject.id) ?? none
+    const ofSubject = this.#ofSubject(subject)
     const ofKey = keyId === '' ? none : (this.#byKey.get(keyId) ?? none)
     const ofAddress = this.#ofAddress(ip)
     if (ofSubject.length + ofKey.length + ofAddress.length === 0) return undefined
@@ -98,6 +104,13 @@ export class ManualBlocks {
     // An exempt address is not blocked by its address, but as a subject or a key all the same.
     const blocks = standing.filter((one) => !one.isExempt && (exemption === undefined || one.network === undefined))
     return blocks.toSorted((a, b) => b.untilMs - a.untilMs)[0] ?? exemption
+  }
+
+  #ofSubject({ id, parent }: Family): readonly ManualBlock[] {
+    const own = this.#bySubject.get(id) ?? none
+    if (parent === undefined) return own
+    const above = this.#ofSubject(parent)
+    return above.length === 0 ? own : [...own, ...above]
   }
 
   #ofAddress(ip: string): readonly ManualBlock[] {

@@ -2,7 +2,7 @@ import type { CountedLimit } from '@weir/contracts/decision.v1.ts'
 import type { LimitRecordV1 } from '@weir/contracts/decision-columns.ts'
 import type { LimitState } from '@weir/core/limits/decision.ts'
 import { type Limit, partText, type ScopePart } from '@weir/core/limits/limit.ts'
-import { type ScopeValues, scopeValue } from '@weir/core/limits/limit-store.ts'
+import { countedSubject, type ScopeValues, scopeValue } from '@weir/core/limits/limit-store.ts'
 import { scopeHash } from '@weir/redis/keys.ts'
 import { scopeOf } from '../limits/limit-request.ts'
 import type { DecisionRequest } from '../types.ts'
@@ -29,6 +29,7 @@ const plainLengthMax = 128
 const isCounted = ({ kind }: ScopePart) => kind !== 'subject' && kind !== 'global'
 
 const countsByMore = ({ by }: Limit) => by.some(isCounted)
+const saysMore = (limit: Limit) => limit.level !== undefined || countsByMore(limit)
 
 function byOf(limit: Limit, values: ScopeValues, ip: string): LimitRecordV1['by'] {
   const by: Record<string, string> = {}
@@ -44,9 +45,9 @@ function byOf(limit: Limit, values: ScopeValues, ip: string): LimitRecordV1['by'
 }
 
 /**
- * Returns the states of a decision with what each limit counted by beyond the subject, and the address as it is
- * recorded: empty where no limit counts by it, or none is to be recorded. Nothing is made where no limit counts by
- * more, as nearly always; a hash is made only where one counts by such a value.
+ * Returns the states of a decision with what each limit counted by beyond the subject and which ancestor it counted,
+ * and the address as it is recorded: empty where no limit counts by it, or none is to be recorded. Nothing is made
+ * where no limit counts by more, as nearly always; a hash is made only where one counts by such a value.
  */
 export function countedBy(
   ask: DecisionRequest,
@@ -54,14 +55,16 @@ export function countedBy(
   states: readonly LimitState[],
   form: AddressForm,
 ): { readonly limits: readonly CountedLimit[]; readonly ip: string } {
-  if (!limits.some(countsByMore)) return { limits: states, ip: '' }
+  if (!limits.some(saysMore)) return { limits: states, ip: '' }
   const isByAddress = limits.some(({ by }) => by.some(({ kind }) => kind === 'ip'))
   const ip = isByAddress ? recordedAddress(form, ask.ip) : ''
   const values = scopeOf(ask)
-  const counted = states.map((state, at) => {
+  const counted = states.map((state, index) => {
     // Of a decision that Redis did not make, some limits may lack their state.
-    const limit = limits[at]?.name === state.name ? limits[at] : limits.find(({ name }) => name === state.name)
-    return limit !== undefined && countsByMore(limit) ? { ...state, by: byOf(limit, values, ip) } : state
+    const limit = limits[index]?.name === state.name ? limits[index] : limits.find(({ name }) => name === state.name)
+    if (limit === undefined || !saysMore(limit)) return state
+    const at = limit.level === undefined ? undefined : countedSubject(limit, values)
+    return { ...state, by: countsByMore(limit) ? byOf(limit, values, ip) : undefined, at }
   })
   return { limits: counted, ip }
 }

@@ -61,6 +61,7 @@ const others: Readonly<Record<Exclude<keyof Denial, Shared>, Partial<Denial>>> =
   units: { units: { tokens: 3 } },
   meter: { meter: 'chat' },
   dims: { dims: { model: 'small' } },
+  parents: { parents: ['team-a'] },
   limits: { limits: [{ name: 'minute', size: 3, used: 3, remaining: 0, resetMs: 900, by: { route: '*' } }] },
 }
 

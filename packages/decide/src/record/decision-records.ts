@@ -3,7 +3,7 @@ import type { DecisionInput } from '@weir/contracts/decision.v1.ts'
 import type { Decision, LimitState } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import { settleMsOf } from '../limits/limit-request.ts'
-import type { DecisionRequest, DecisionTrace, UnauthenticatedRequest } from '../types.ts'
+import { type DecisionRequest, type DecisionTrace, parentsOf, type UnauthenticatedRequest } from '../types.ts'
 import { type AddressForm, countedBy, recordedAddress } from './counted-by.ts'
 
 /** A denial as it is recorded, but for its id, time and count. */
@@ -57,6 +57,7 @@ export function admissionOf(
     trace: trace?.fieldFor(id),
     meter,
     dims,
+    parents: parentsOf(subject),
     ...unitsOf(ask),
   }
 }
@@ -105,6 +106,7 @@ export function denialOf(ask: DecisionRequest, asked: readonly Limit[], decision
     traced: trace,
     meter,
     dims,
+    parents: parentsOf(subject),
     units: ask.units && Object.fromEntries(ask.units),
   }
 }
@@ -150,9 +152,11 @@ function scopeText(limits: readonly (LimitState & { readonly by?: unknown })[]):
 /** Equal for denials that any question about usage counts alike. None of these has a line break in it but by a bug. */
 export function kindOf(denial: Denial): string {
   const { subject, keyId, plan, route, method, cost, reason, deniedBy, charged, ip = '', policy = -1, limits } = denial
-  const { units, meter, dims } = denial
+  const { units, meter, dims, parents } = denial
   const measured =
-    units === undefined && meter === undefined && dims === undefined ? '' : JSON.stringify([units, meter, dims])
+    units === undefined && meter === undefined && dims === undefined && parents === undefined
+      ? ''
+      : JSON.stringify([units, meter, dims, parents])
   const costs = `${cost} ${measured}`
   const who = `${subject}\n${keyId}\n${plan}\n${route}\n${method}\n${costs}`
   return `${who}\n${reason}\n${deniedBy}\n${charged}\n${policy}\n${ip}\n${scopeText(limits)}`

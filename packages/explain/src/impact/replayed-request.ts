@@ -1,5 +1,6 @@
 import { countsInFlight } from '@weir/core/limits/algorithm-facts.ts'
 import { isOfOneSubject, type Limit, partText } from '@weir/core/limits/limit.ts'
+import { ancestorsOf } from '@weir/policy/ancestors.ts'
 import { descriptorMethod } from '@weir/policy/match/match-descriptor.ts'
 import type { RequestRow } from './impact-queries.ts'
 import type { PolicyEdit } from './policy-edit.ts'
@@ -44,7 +45,7 @@ const alwaysRecorded: readonly string[] = ['subject', 'global', 'key', 'route', 
 /** The limits of a request that can be replayed: those whose scopes were recorded. */
 function knownLimits(limits: readonly Limit[], row: RequestRow, values: ReadonlyMap<string, string>, doubts: Doubts) {
   for (const limit of limits) {
-    if (!isOfOneSubject(limit.by)) doubts.add(doubtful.shared(limit.name))
+    if (!isOfOneSubject(limit.by) || limit.level !== undefined) doubts.add(doubtful.shared(limit.name))
     if (limit.lease > 0) doubts.add(doubtful.lease(limit.name))
     if (limit.onExceed.kind === 'delay' && limit.mode === 'enforce') doubts.add(doubtful.delay(limit.name))
     if (limit.by.some(({ kind }) => kind === 'ip') && values.get('ip')?.endsWith('.0/24')) doubts.add(doubtful.prefix)
@@ -67,7 +68,15 @@ export function requestOf(edit: PolicyEdit, subject: string, row: RequestRow, do
   const { ts_ms: atMs, key_id: keyId, plan, route, method, cost, count } = row
   const { subject: found, limits } = edit.resolve({ subject, plan, route })
   const values = valuesOf(row)
-  const scope = { subject, keyId, ip: values.get('ip') ?? '', route, method, named: values }
+  const scope = {
+    subject,
+    keyId,
+    ip: values.get('ip') ?? '',
+    route,
+    method,
+    named: values,
+    above: found.parent && ancestorsOf(found),
+  }
   if (count > 1) doubts.add(doubtful.coalesced)
   const { timeZone, anchor } = found
   return { atMs, count, cost, scope, limits: knownLimits(limits, row, values, doubts), timeZone, anchor }

@@ -5,6 +5,7 @@ import { OwnAlerts } from '../parts/own-alerts.ts'
 import { OwnLimits } from '../parts/own-limits.ts'
 import { RunningMonth } from '../parts/quote.ts'
 import { AlertsOf } from '../parts/subject-lists.ts'
+import { SubjectTree } from '../parts/subject-tree.ts'
 import { SubjectUse } from '../parts/subject-use.ts'
 import { DecisionList } from './decisions.ts'
 
@@ -20,6 +21,7 @@ export function MePage({ subjects }: { readonly subjects: readonly string[] }) {
     </div>
     <${OwnLimits} id=${id} key=${id} />
     <${SubjectUse} id=${id} isOwn key=${id} />
+    <${SubjectTree} id=${id} key=${`tree ${id}`} />
     <${RunningMonth} id=${id} />
     <${OwnAlerts} id=${id} />
     <${AlertsOf} id=${id} isOwn />

@@ -11,9 +11,10 @@ import { LimitsNow, RaiseLimit } from '../parts/limits-now.ts'
 import { Copy } from '../parts/panel.ts'
 import { RunningMonth } from '../parts/quote.ts'
 import { AlertsOf } from '../parts/subject-lists.ts'
+import { SubjectTree } from '../parts/subject-tree.ts'
 import { SubjectUse } from '../parts/subject-use.ts'
 import { Parts } from '../parts/tabs.ts'
-import { nameOf, Part, Time } from '../parts/words.ts'
+import { nameOf, Part, Subject, Time } from '../parts/words.ts'
 import { may } from '../session.ts'
 import { AnswersPanels } from './answers-of-upstreams.ts'
 import { DecisionList, decisionFilters } from './decisions.ts'
@@ -60,7 +61,8 @@ const about = (id: string, entity: Entity['body'] | undefined, isUnknown: boolea
   const plan = typeof entity.plan === 'string' && html`plan <${Part} kind="plans" name=${entity.plan} />`
   const off =
     entity.suspended !== undefined && html` · <span class="word refused">✕ suspended: ${entity.suspended}</span>`
-  return html`${plan}${off}${more.map((one) => ` · ${one}`)} · <a href=${hrefOf('/policy', { kind: 'subjects', name: id })}>settings</a>`
+  const below = typeof entity.parent === 'string' && html` · below <${Subject} id=${entity.parent} />`
+  return html`${plan}${off}${below}${more.map((one) => ` · ${one}`)} · <a href=${hrefOf('/policy', { kind: 'subjects', name: id })}>settings</a>`
 }
 
 /** Refuses all requests of a subject, with a reason that they are told; or serves it again. */
@@ -104,7 +106,7 @@ export function SubjectPage({ id }: { readonly id: string }) {
       </div>
     </div>
     <${Parts} of=${tabs} label=${`Of ${id}`} param="tab" />
-    ${tab === 'use' && html`${isKnown && html`<${LimitsNow} id=${id} />`}<${SubjectUse} id=${id} />`}
+    ${tab === 'use' && html`${isKnown && html`<${LimitsNow} id=${id} />`}<${SubjectUse} id=${id} /><${SubjectTree} id=${id} />`}
     ${tab === 'limits' && isKnown && html`<${LimitsNow} id=${id} />`}
     ${tab === 'keys' && html`<${KeyList} subject=${id} />`}
     ${tab === 'decisions' && html`<${Filters} names=${decisionFilters.filter((one) => one !== 'subject' && one !== 'plan')} /><${DecisionList} fixed=${{ subject: id }} />`}

@@ -1,6 +1,7 @@
 import { quantity } from '@weir/core/format.ts'
 import { refuses } from '@weir/core/limits/exceeding.ts'
 import { type Limit, limitsPerDecisionMax } from '@weir/core/limits/limit.ts'
+import { ancestorsOf } from '../ancestors.ts'
 import {
   noOwnLimits,
   noPlan,
@@ -15,41 +16,91 @@ import {
 /** Lists kept at most; one is 200 bytes. Few policies have a thousand. Beyond, the keeping starts again. */
 const listsMax = 100_000
 
-type Lists = Map<OwnLimits, Map<readonly Limit[], readonly Limit[]>>
+type ByPlan<T> = Map<Plan, Map<OwnLimits, T>>
+
+/** The lists of subjects below the same plans with the same versions of limits. */
+interface Place {
+  readonly byPlan: ByPlan<Map<readonly Limit[], readonly Limit[]>>
+  /** The limits of those above, each at its level. */
+  readonly above: readonly Limit[]
+  readonly level: number
+  /** By the next subject up. */
+  readonly higher: ByPlan<Place>
+}
+
+const placeOf = (above: readonly Limit[], level: number): Place => ({
+  byPlan: new Map(),
+  above,
+  level,
+  higher: new Map(),
+})
+
+/** Equal ones are one object, as what is derived from a limit is kept by its identity. */
+const atLevels = new WeakMap<Limit, Map<number, Limit>>()
+
+function atLevel(limit: Limit, level: number): Limit {
+  const known = atLevels.get(limit) ?? new Map<number, Limit>()
+  const found = known.get(level) ?? { ...limit, level }
+  atLevels.set(limit, known.set(level, found))
+  return found
+}
 
 /**
  * Gives the limits of a subject's request to a route: its plan's in the plan's order, then the route's, then those for
- * all, each once, without those of other plans, and in the subject's own version if it has one. Equal plan, own
- * versions and limits of the route give the same array, so that what is derived from it can be kept by its identity.
- * What does not apply replaces nothing.
+ * all, each once, without those of other plans, and in the subject's own version if it has one; then those of the plans
+ * of its ancestors, the nearest first, in their own versions. Equal plans, own versions and limits of the route give
+ * the same array, so that what is derived from it can be kept by its identity. What does not apply replaces nothing,
+ * and no limit replaces one of another level.
  */
 export function createLimitResolver(
   policy: Policy,
   applies: (limit: Limit) => boolean = () => true,
 ): (subject: Subject, route: Route) => readonly Limit[] {
-  const byPlan = new Map<Plan, Lists>()
+  let lowest = placeOf([], 0)
   let kept = 0
-  const limitsOf = (ofRoute: readonly Limit[], plan: Plan, own: OwnLimits) =>
-    withoutReplaced(metLimits(policy, plan, ofRoute, own).filter(applies))
 
-  const make = ({ id, plan, ownLimits }: Subject, route: Route): readonly Limit[] => {
-    const lists = byPlan.get(plan)
-    if (lists === undefined) throw new RangeError(`subject ${id} is of another policy: plan ${plan.name}`)
+  const higherThan = (place: Place, { plan, ownLimits }: Subject): Place => {
+    const known = place.higher.get(plan)?.get(ownLimits)
+    if (known !== undefined) return known
+    const level = place.level + 1
+    const own = plan.limits.filter((limit) => isOfPlan(limit, plan.name) && applies(limit))
+    const versions = withoutReplaced(own.map((limit) => ownLimits.get(limit.name) ?? limit))
+    const made = placeOf([...place.above, ...versions.map((limit) => atLevel(limit, level))], level)
+    place.higher.set(plan, (place.higher.get(plan) ?? new Map()).set(ownLimits, made))
+    return made
+  }
+
+  /** Its own lists are kept where its ancestors have led. */
+  const placeBelow = ({ parent }: Subject): Place => {
+    let place = lowest
+    for (let above = parent; above !== undefined; above = above.parent) place = higherThan(place, above)
+    return place
+  }
+
+  const make = (subject: Subject, route: Route): readonly Limit[] => {
+    const { id, plan, ownLimits } = subject
+    if (plan !== noPlan && policy.plans.get(plan.name) !== plan)
+      throw new RangeError(`subject ${id} is of another policy: plan ${plan.name}`)
     if (kept >= listsMax) {
-      for (const old of byPlan.values()) old.clear()
+      lowest = placeOf([], 0)
       kept = 0
     }
-    const list = limitsOf(route.limits, plan, ownLimits)
+    const { byPlan, above } = placeBelow(subject)
+    const own = withoutReplaced(metLimits(policy, plan, route.limits, ownLimits).filter(applies))
+    const list = above.length === 0 ? own : [...own, ...above]
+    // The policy was checked; this holds for subjects of tokens, whose plans stand below whom their issuer says.
+    if (list.length > limitsPerDecisionMax) throw new RangeError(`${id} has ${list.length} limits over its levels`)
+    const lists = byPlan.get(plan) ?? new Map<OwnLimits, Map<readonly Limit[], readonly Limit[]>>()
+    byPlan.set(plan, lists)
     lists.set(ownLimits, (lists.get(ownLimits) ?? new Map()).set(route.limits, list))
     kept += 1
     return list
   }
 
-  for (const plan of [noPlan, ...policy.plans.values()]) {
-    const list = limitsOf(noRouteLimits, plan, noOwnLimits)
-    byPlan.set(plan, new Map([[noOwnLimits, new Map([[noRouteLimits, list]])]]))
-  }
+  // A plan with too many is found before a request is.
+  for (const plan of [noPlan, ...policy.plans.values()]) metLimits(policy, plan, noRouteLimits, noOwnLimits)
   return function resolveLimits(subject, route) {
+    const { byPlan } = subject.parent === undefined ? lowest : placeBelow(subject)
     return byPlan.get(subject.plan)?.get(subject.ownLimits)?.get(route.limits) ?? make(subject, route)
   }
 }
@@ -89,13 +140,29 @@ export interface ExplainedLimit {
   readonly own: boolean
   /** The size that the limit has for subjects without a version of their own. */
   readonly commonSize: number
+  /** The ancestor that it counts at; absent for the subject itself. */
+  readonly at?: string
+}
+
+/** The limits by which an ancestor's plan counts what is below it. */
+function explainAbove(
+  { id, plan, ownLimits }: Subject,
+  level: number,
+  versionOf: (limit: Limit, because: readonly string[], own: Limit | undefined) => ExplainedLimit,
+): readonly ExplainedLimit[] {
+  const own = plan.limits.filter((limit) => isOfPlan(limit, plan.name))
+  return withoutReplaced(own).map((limit) => {
+    const version = ownLimits.get(limit.name)
+    const because = [`plan ${plan.name} of ${id}`]
+    return { ...versionOf(atLevel(limit, level), because, version && atLevel(version, level)), at: id }
+  })
 }
 
 /** Returns why a limit applies to a subject, and where its size or other settings are the subject's own. */
-export function becauseOf({ limit, because, own, commonSize }: ExplainedLimit, { id }: Pick<Subject, 'id'>) {
+export function becauseOf({ limit, because, own, commonSize, at }: ExplainedLimit, { id }: Pick<Subject, 'id'>) {
   if (!own) return because
   const size = limit.currency === undefined ? commonSize : quantity(commonSize, limit.currency)
-  return [...because, `${id}'s own ${limit.size === commonSize ? 'settings' : `size instead of ${size}`}`]
+  return [...because, `${at ?? id}'s own ${limit.size === commonSize ? 'settings' : `size instead of ${size}`}`]
 }
 
 /**
@@ -120,8 +187,12 @@ export function explainLimits(policy: Policy, subject: Subject, route: Route | u
   // Over all routes, what one of them replaces applies on the others.
   const applying = route === undefined ? undefined : withoutReplaced([...byName.values()].map(({ limit }) => limit))
   const explained = [...byName.values()].filter(({ limit }) => applying?.includes(limit) ?? true)
-  return explained.map(({ limit, because }) => {
-    const own = ownLimits.get(limit.name)
-    return { limit: own ?? limit, because, own: own !== undefined, commonSize: limit.size }
+  const versionOf = (limit: Limit, because: readonly string[], own: Limit | undefined): ExplainedLimit => ({
+    limit: own ?? limit,
+    because,
+    own: own !== undefined,
+    commonSize: limit.size,
   })
+  const below = explained.map(({ limit, because }) => versionOf(limit, because, ownLimits.get(limit.name)))
+  return [...below, ...ancestorsOf(subject).flatMap((above, at) => explainAbove(above, at + 1, versionOf))]
 }

@@ -206,7 +206,7 @@ export abstract class PolicyReader extends ProblemList {
   /** Returns the entry with this name; undefined also for one that is wrong, which is a problem at its own position. */
   find<T>(
     at: SourcePosition,
-    kind: 'limit' | 'plan' | 'upstream' | 'meter' | 'route' | 'price list',
+    kind: 'limit' | 'plan' | 'upstream' | 'meter' | 'route' | 'price list' | 'subject',
     name: string,
     all: ReadonlyMap<string, T>,
   ): T | undefined {

@@ -74,6 +74,7 @@ const trustedHeaders = t.object('trustedHeaders', {
   from: t.required('Addresses of trusted peers.', cidrList(1)),
   subject: t.required('Header that names the subject.', headerName),
   planHeader: t.optional('Header that names the plan.', headerName),
+  parentHeader: t.optional('Header that names the parent of subjects that are not in the policy.', headerName),
   plan: t.optional('Plan of subjects that are not in the policy.', planName),
 })
 
@@ -134,16 +135,26 @@ function readTrusted(
   plans: Plans,
   keys: readonly string[],
 ): TrustedHeaders | undefined {
-  const { from, subject, planHeader } = values
+  const { from, subject, planHeader, parentHeader } = values
   const plan = planOf(reader, fields, values, 'plan', plans)
-  for (const key of ['subject', 'planHeader'] as const) {
+  for (const key of ['subject', 'planHeader', 'parentHeader'] as const) {
     const [at, name] = [fields.get(key), values[key]]
     if (at === undefined || name === undefined || !keys.includes(name)) continue
     reader.problem(at, `${name} already carries a key; a header can have only one meaning`)
   }
-  const planHeaderAt = fields.get('planHeader')
-  if (planHeaderAt !== undefined && planHeader !== undefined && planHeader === subject) {
-    reader.problem(planHeaderAt, `${planHeader} already names the subject; a header can have only one meaning`)
+  const meanings = new Map([[subject, 'subject']])
+  for (const [key, what] of [
+    ['planHeader', 'plan'],
+    ['parentHeader', 'parent'],
+  ] as const) {
+    const [at, name] = [fields.get(key), values[key]]
+    if (at === undefined || name === undefined) continue
+    const other = meanings.get(name)
+    if (other !== undefined)
+      reader.problem(at, `${name} already names the ${other}; a header can have only one meaning`)
+    meanings.set(name, what)
   }
-  return from === undefined || subject === undefined ? undefined : { from, subject, planHeader, plan }
+  if (from === undefined || subject === undefined) return undefined
+  const trusted = { from, subject, planHeader, plan }
+  return parentHeader === undefined ? trusted : { ...trusted, parentHeader }
 }

@@ -45,6 +45,7 @@ const issuer = t.object(
     ),
     subjectClaim: t.withDefault('Claim that names the subject.', claim, 'sub'),
     planClaim: t.optional('Claim that names the plan of subjects that are not in the policy.', claim),
+    parentClaim: t.optional('Claim that names the parent of subjects that are not in the policy.', claim),
     plan: t.optional('Plan of subjects that are not in the policy.', planName),
     allowPrivate: t.withDefault('Allows keys at a loopback or private address, and http.', t.boolean, false),
   },
@@ -67,7 +68,16 @@ export function readIssuers(
   const seen = new Map<string, SourcePosition>()
   return found.flatMap(({ fields, values }) => {
     const plan = planOf(reader, fields, values, 'plan', plans)
-    const { issuer: name, jwksUrl, audience, algorithms: names, subjectClaim, planClaim, allowPrivate = false } = values
+    const {
+      issuer: name,
+      jwksUrl,
+      audience,
+      algorithms: names,
+      subjectClaim,
+      planClaim,
+      parentClaim,
+      allowPrivate = false,
+    } = values
     const [at, urlAt] = [fields.get('issuer'), fields.get('jwksUrl')]
     if (urlAt !== undefined && jwksUrl !== undefined && jwksUrl.protocol !== 'https:' && !allowPrivate) {
       const why = 'over http, another server could impersonate anyone (http requires `allowPrivate: true`)'
@@ -78,6 +88,7 @@ export function readIssuers(
     else if (at !== undefined && name !== undefined) seen.set(name, at)
     if (name === undefined || jwksUrl === undefined || names === undefined || subjectClaim === undefined) return []
     const settings = { audience, algorithms: names, subjectClaim, planClaim, plan, allowPrivate }
-    return [{ issuer: name, jwksUrl: jwksUrl.href, ...settings }]
+    const below = parentClaim === undefined ? settings : { ...settings, parentClaim }
+    return [{ issuer: name, jwksUrl: jwksUrl.href, ...below }]
   })
 }

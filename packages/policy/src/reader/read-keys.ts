@@ -1,5 +1,6 @@
 import type { ApiKey, Subject } from '../policy.ts'
 import type { PolicyReader, SourcePosition } from './policy-reader.ts'
+import { type OwnLimitsReader, ownVersions } from './read-own-limits.ts'
 import * as t from './value-types.ts'
 
 /** Hex digits of the hash that name a key which has no `id`: enough to tell it from any other, too few to be of use. */
@@ -13,6 +14,7 @@ export const defaultKeyId = (sha256: string): string => sha256.slice(0, keyIdDig
 const key = t.object('a key', {
   sha256: t.required('SHA-256 of the whole key: printf %s KEY | sha256sum.', t.sha256('key')),
   id: t.optional('Id of the key in records. Default: the first 12 digits of the hash.', t.name),
+  limits: t.orEmpty("This key's overrides of limits that count by key, by limit name.", ownVersions),
   expires: t.optional('Expiry, after which the key is rejected: 2027-01-31T00:00:00Z.', t.time),
 })
 
@@ -28,17 +30,19 @@ type FoundKeys = NonNullable<ReturnType<typeof keyList.read>>
 export class KeyRing {
   readonly byHash = new Map<string, ApiKey>()
   readonly #reader: PolicyReader
+  readonly #readOwnLimits: OwnLimitsReader
   readonly #hashes = new Map<string, SourcePosition>()
   readonly #ids = new Map<string, SourcePosition>()
 
-  constructor(reader: PolicyReader) {
+  constructor(reader: PolicyReader, readOwnLimits: OwnLimitsReader) {
     this.#reader = reader
+    this.#readOwnLimits = readOwnLimits
   }
 
   /** Takes the keys of one subject; `subject` is undefined where it is wrong itself. */
   add(keys: FoundKeys, subject: Subject | undefined): void {
     for (const { fields, values } of keys) {
-      const { sha256, id: given, expires } = values
+      const { sha256, id: given, expires, limits } = values
       const [hashAt, idAt] = [fields.get('sha256'), fields.get('id')]
       if (hashAt === undefined || sha256 === undefined || (idAt !== undefined && given === undefined)) continue
       const id = given ?? defaultKeyId(sha256)
@@ -49,7 +53,12 @@ export class KeyRing {
       } else {
         this.#hashes.set(sha256, hashAt)
         this.#ids.set(id, idAt ?? hashAt)
-        if (subject !== undefined) this.byHash.set(sha256, { id, sha256, subject, expiresAtMs: expires })
+        if (subject === undefined) continue
+        const owner =
+          limits === undefined || limits.size === 0
+            ? subject
+            : { ...subject, ownLimits: this.#readOwnLimits(this.#reader, limits, subject.plan, subject) }
+        this.byHash.set(sha256, { id, sha256, subject: owner, expiresAtMs: expires })
       }
     }
   }

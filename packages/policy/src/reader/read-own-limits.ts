@@ -1,6 +1,6 @@
 import { isOfOneSubject, type Limit } from '@weir/core/limits/limit.ts'
 import { isOfPlan } from '../match/resolve-limits.ts'
-import { noOwnLimits, type OwnLimits, type Plan, type Route } from '../policy.ts'
+import { noOwnLimits, type OwnLimits, type Plan, type Route, type SubjectSettings } from '../policy.ts'
 import { isWithinBounds } from './limit-bounds.ts'
 import { checkSettings, membersByAlgorithm, settingMembers } from './limit-settings.ts'
 import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
@@ -11,6 +11,9 @@ import * as t from './value-types.ts'
 const settingKeys = Object.keys(settingMembers)
 const membersFor = membersByAlgorithm(settingMembers)
 const versionSchema = t.objectSchema(settingMembers, t.implies(t.has('mode', 'shadow'), t.without('block')))
+
+/** Reads the limits of one subject, or with `ofKey` those of a key of that subject over the subject's. */
+export type OwnLimitsReader = ReturnType<typeof ownLimitsReader>
 
 /** The `limits` of a subject, with their positions: what a version is of is known when all limits are read. */
 export const ownVersions: t.ValueType<Fields> = {
@@ -29,6 +32,8 @@ export function ownLimitsReader(limits: Limits, routes: readonly Route[]) {
   /** By name and settings, from which the rest of a version follows. */
   const versionsKnown = new Map<string, { readonly limit: Limit; readonly id: number }>()
   const sets = new Map([['', noOwnLimits]])
+  /** By what the key's subject has, which the key's come before. */
+  const setsOfKeys = new WeakMap<OwnLimits, Map<string, OwnLimits>>()
 
   const readVersion = (reader: PolicyReader, name: string, at: SourcePosition, plan: Plan | undefined) => {
     const limit = limits.get(name)
@@ -66,7 +71,12 @@ export function ownLimitsReader(limits: Limits, routes: readonly Route[]) {
     return version
   }
 
-  return function readOwnLimits(reader: PolicyReader, versions: Fields, plan: Plan | undefined): OwnLimits {
+  return function readOwnLimits(
+    reader: PolicyReader,
+    versions: Fields,
+    plan: Plan | undefined,
+    ofKey?: Pick<SubjectSettings, 'ownLimits'>,
+  ): OwnLimits {
     const own = new Map<string, Limit>()
     const ids: number[] = []
     for (const [name, at] of versions) {
@@ -74,7 +84,13 @@ export function ownLimitsReader(limits: Limits, routes: readonly Route[]) {
       if (version === undefined) continue
       own.set(name, version.limit)
       ids.push(version.id)
+      if (ofKey !== undefined && !version.limit.by.some(({ kind }) => kind === 'key'))
+        reader.problemAtKey(at, `${name} does not count by key, so a key cannot have its own size`)
     }
-    return shared(sets, ids.sort((a, b) => a - b).join(' '), own)
+    const text = ids.sort((a, b) => a - b).join(' ')
+    if (ofKey === undefined) return shared(sets, text, own)
+    const ofOwner = setsOfKeys.get(ofKey.ownLimits) ?? new Map<string, OwnLimits>()
+    setsOfKeys.set(ofKey.ownLimits, ofOwner)
+    return shared(ofOwner, text, new Map([...ofKey.ownLimits, ...own]))
   }
 }

@@ -1,10 +1,12 @@
 import { parseTimeZone, timeZonePattern } from '@weir/core/calendar/time-zone.ts'
 import { type Contact, noOwnLimits, type Route, type Subject, type SubjectSettings } from '../policy.ts'
+import { subjectPattern, subjectRule } from '../policy-values.ts'
+import { type Level, LevelRules } from './level-rules.ts'
 import type { PolicyReader, SourcePosition } from './policy-reader.ts'
 import { budget, budgetOn } from './read-budget.ts'
 import { contact } from './read-endpoints.ts'
 import { KeyRing, keyList } from './read-keys.ts'
-import { ownLimitsReader, ownVersions } from './read-own-limits.ts'
+import { type OwnLimitsReader, ownLimitsReader, ownVersions } from './read-own-limits.ts'
 import { type Limits, type Plans, planName, planOf } from './read-plans.ts'
 import { type Prices, pricesName, pricesNamed } from './read-prices.ts'
 import * as t from './value-types.ts'
@@ -41,6 +43,10 @@ const settings = {
     t.boolean,
   ),
   suspended: t.optional('Suspends the subject; the reason is shown in refusals.', suspensionReason),
+  parent: t.optional(
+    "Id of the subject above it. The limits of that subject's plan count this subject's requests too.",
+    t.matching(subjectRule, subjectPattern),
+  ),
   contact: t.optional("The subject's own contact for alerts, used by endpoints of type subject.", contact),
 }
 
@@ -53,25 +59,62 @@ export const subjectEntries = t.entries(subject.schema, { plural: 'subjects', on
 
 /** Subjects, and their keys by hash. No hash and no key id occurs twice in a policy, whichever subject has it. */
 export function readSubjects(reader: PolicyReader, at: SourcePosition, known: Definitions) {
-  const subjects = new Map<string, Subject>()
   const contacts = new Map<string, Contact>()
-  const keys = new KeyRing(reader)
-  const readSettings = subjectReader(known)
+  const readOwnLimits = ownLimitsReader(known.limits, known.routes)
+  const keys = new KeyRing(reader, readOwnLimits)
+  const readSettings = subjectReader(known, readOwnLimits)
+  const read = new Map<string, ReadSubject>()
   for (const [id, field] of subjectEntries.read(reader, at)) {
     const found = subject.find(reader, field)
-    if (found === undefined) continue
-    const read = readSettings(reader, found)
-    const whole = read === undefined ? undefined : { id, ...read }
-    if (whole !== undefined) subjects.set(id, whole)
+    if (found !== undefined) read.set(id, { found, settings: readSettings(reader, found) })
+  }
+  const subjects = linked(reader, read, known)
+  for (const [id, { found }] of read) {
     if (found.values.contact !== undefined) contacts.set(id, found.values.contact)
-    if (found.values.keys !== undefined) keys.add(found.values.keys, whole)
+    if (found.values.keys !== undefined) keys.add(found.values.keys, subjects.get(id))
   }
   return { subjects, keys: keys.byHash, contacts }
 }
 
+interface ReadSubject {
+  readonly found: t.FoundObject<typeof subject.members>
+  readonly settings: SubjectSettings | undefined
+}
+
+/** The subjects whose settings are right, each with its parent. */
+function linked(
+  reader: PolicyReader,
+  read: ReadonlyMap<string, ReadSubject>,
+  { limits, routes }: Pick<Definitions, 'limits' | 'routes'>,
+): ReadonlyMap<string, Subject> {
+  const limitsForAll = [...limits.values()].filter((limit) => limit?.applies === 'all')
+  const rules = new LevelRules({ limitsForAll: limitsForAll.filter((limit) => limit !== undefined), routes })
+  const levelOf = (id: string): Level | undefined => {
+    const one = read.get(id)
+    return one && { parent: one.found.values.parent, plan: one.settings?.plan }
+  }
+  const made = new Map<string, Subject>()
+  const make = (id: string): Subject | undefined => {
+    const { found, settings } = read.get(id) ?? {}
+    const known = made.get(id)
+    if (known !== undefined || found === undefined || settings === undefined) return known
+    const { parent } = found.values
+    const whole = parent === undefined ? { id, ...settings } : { id, ...settings, parent: make(parent) }
+    made.set(id, whole)
+    return whole
+  }
+  for (const [id, { found }] of read) {
+    const [parentAt, parent] = [found.fields.get('parent'), found.values.parent]
+    const isKnown = parentAt === undefined || parent === undefined || reader.find(parentAt, 'subject', parent, read)
+    const fault = isKnown === undefined ? undefined : rules.faultOf(id, levelOf)
+    if (parentAt !== undefined && fault !== undefined) reader.problem(parentAt, fault)
+    else if (isKnown !== undefined) make(id)
+  }
+  return made
+}
+
 /** Reads what subjects say of themselves; equal limits of their own become one object. */
-export function subjectReader({ plans, limits, routes, prices: known }: Definitions) {
-  const readOwnLimits = ownLimitsReader(limits, routes)
+export function subjectReader({ plans, prices: known }: Definitions, readOwnLimits: OwnLimitsReader) {
   return function readSubject(
     reader: PolicyReader,
     { fields, values }: t.FoundObject<typeof settings>,

@@ -1,5 +1,5 @@
 import { definedFields } from '@weir/core/defined-fields.ts'
-import { subjectScopes, type Token, tokenScopes } from '../policy.ts'
+import { subjectScopes, type Token, tokenScopes } from '../access-token.ts'
 import { subjectPattern, subjectRule } from '../policy-values.ts'
 import type { PolicyReader, SourcePosition } from './policy-reader.ts'
 import * as t from './value-types.ts'

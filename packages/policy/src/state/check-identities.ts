@@ -1,5 +1,5 @@
 import type { Steps } from '@weir/core/steps.ts'
-import type { Entity, EntityChange, PolicyFault } from '../entities.ts'
+import type { Entity, EntityChange, JsonValue, PolicyFault } from '../entities.ts'
 import {
   nameRule,
   parseName,
@@ -119,8 +119,19 @@ function examplesOf(
 export function* checkKeys(
   change: ChangeSet,
   identities: PackedIdentities,
+  { rules, areNew }: { readonly rules: SubjectRules; readonly areNew: boolean },
   faults: ProblemList,
 ): Steps<ReadonlyMap<string, NewKey | undefined>> {
+  const settingsOf = (subject: string) => {
+    const body = change.subjects.get(subject)?.body
+    const shape = identities.subjects.get(subject)?.shape
+    return body === undefined ? shape && rules.of(shape).settings : rules.read(body).settings
+  }
+  const checkLimits = (sha256: string, subject: string, limits: JsonValue) => {
+    const owner = settingsOf(subject)
+    const problems = owner === undefined ? [] : rules.readOfKey(limits, owner).problems
+    for (const { path, message } of problems) faults.add(`${keyPath(sha256)}.limits.${path}`, message)
+  }
   const read = new Map<string, NewKey | undefined>()
   const ids = new Map<string, string>()
   const added = new Map<string, number>()
@@ -140,7 +151,12 @@ export function* checkKeys(
       holder !== undefined && holder !== sha256 && (ids.has(key.id) || !isReleased(holder, key.id, change, identities))
     if (isTaken) faults.add(path, `another key has the id ${key.id} already`)
     ids.set(key.id, sha256)
+    if (key.limits !== undefined) checkLimits(sha256, key.subject, key.limits)
     added.set(key.subject, (added.get(key.subject) ?? 0) + 1)
+  }
+  for (const [sha256, limits] of identities.keyLimits) {
+    const { id = '' } = identities.keys.get(sha256)?.subject ?? {}
+    if (!change.keys.has(sha256) && (areNew || change.subjects.has(id))) checkLimits(sha256, id, JSON.parse(limits))
   }
   for (const [subject, count] of added) {
     const packed = identities.subjects.get(subject)
@@ -163,7 +179,7 @@ function isReleased(holder: string, id: string, { keys }: ChangeSet, identities:
 /** The path shows no more of the hash than the key's id would: a client may have sent the key itself by mistake. */
 const keyPath = (sha256: string) => (parseSha256(sha256) === sha256 ? pathBelow('keys', defaultKeyId(sha256)) : 'keys')
 
-const keyMembers = ['subject', 'id', 'expires']
+const keyMembers = ['subject', 'id', 'expires', 'limits']
 
 /** A key of its entity; undefined, and a fault, when it is none. */
 function readKey(sha256: string, { origin, body, issue }: Entity, faults: ProblemList): NewKey | undefined {
@@ -174,13 +190,13 @@ function readKey(sha256: string, { origin, body, issue }: Entity, faults: Proble
   for (const name in body) {
     if (!keyMembers.includes(name)) return wrong('', `${JSON.stringify(name.slice(0, 40))} is not a setting of a key`)
   }
-  const { subject, id = defaultKeyId(sha256), expires } = body
+  const { subject, id = defaultKeyId(sha256), expires, limits } = body
   if (typeof subject !== 'string') return wrong('', 'needs `subject`')
   if (typeof id !== 'string' || parseName(id) === undefined) return wrong('.id', `must be ${nameRule}`)
-  if (expires === undefined) return { subject, id, expiresAtMs: undefined, origin, issue }
+  if (expires === undefined) return { subject, id, expiresAtMs: undefined, origin, issue, limits }
   const expiresAtMs = typeof expires === 'string' ? parseTimeMs(expires) : undefined
   if (expiresAtMs === undefined) return wrong('.expires', `must be ${timeRule}`)
-  return { subject, id, expiresAtMs, origin, issue }
+  return { subject, id, expiresAtMs, origin, issue, limits }
 }
 
 /** Takes a subject or key of a bulk in any order, if it can be one; whether they fit is known when all are there. */
@@ -197,8 +213,9 @@ export function loadIdentity(identities: PackedIdentities, entity: Entity, fault
 export function leaveOutWrong(identities: PackedIdentities, rules: SubjectRules, faults: ProblemList): void {
   for (const packed of identities.subjects.values()) {
     const { id, shape } = packed
+    // Nobody says more of it than that it is above another: those below it are told so.
     const wrong = shape === undefined ? noSuchSubject : rules.of(shape).problems
-    addBelow(id, wrong, faults)
+    if (shape !== undefined || packed.keys !== undefined) addBelow(id, wrong, faults)
     const isOut = wrong.length > 0
     const surplus = keyList(packed).slice(isOut ? 0 : keysPerSubjectMax)
     for (const sha256 of surplus) identities.deleteKey(sha256)

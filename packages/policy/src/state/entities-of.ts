@@ -63,7 +63,9 @@ function keysOf(subject: string, keys: JsonValue | undefined): readonly Entity[]
     const expiresAtMs = typeof key.expires === 'string' ? parseTimeMs(key.expires) : undefined
     if (sha256 === undefined) continue
     const id = typeof key.id === 'string' ? key.id : defaultKeyId(sha256)
-    entities.push(fileEntity('key', sha256, undefined, keyBody({ subject, id, expiresAtMs })))
+    entities.push(
+      fileEntity('key', sha256, undefined, keyBody({ subject, id, expiresAtMs, limits: key.limits ?? undefined })),
+    )
   }
   return entities
 }

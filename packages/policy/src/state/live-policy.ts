@@ -1,6 +1,8 @@
 import type { Entity, JsonObject, JsonValue, PolicyFault } from '../entities.ts'
-import type { ApiKey, Contact, Lookup, Policy, Subject, SubjectLookup, SubjectSettings } from '../policy.ts'
+import type { ApiKey, Contact, Lookup, OwnLimits, Policy, Subject, SubjectLookup, SubjectSettings } from '../policy.ts'
+import { LevelRules } from '../reader/level-rules.ts'
 import { contact } from '../reader/read-endpoints.ts'
+import { type OwnLimitsReader, ownLimitsReader, ownVersions } from '../reader/read-own-limits.ts'
 import { subjectReader, subjectSettings } from '../reader/read-subjects.ts'
 import { ValueReader } from '../reader/value-reader.ts'
 import {
@@ -19,14 +21,22 @@ interface ReadSettings {
   readonly problems: readonly PolicyFault[]
 }
 
+/** Texts of keys' limits that are remembered; beyond, the remembering starts again. One is some 300 bytes. */
+const keyTextsMax = 10_000
+
 /** Reads subjects from JSON by the rules of weir.yaml and the definitions of one policy. */
 export class SubjectRules {
+  readonly levels: LevelRules
+  readonly #readOwnLimits: OwnLimitsReader
   readonly #readSubject: ReturnType<typeof subjectReader>
   /** Shapes that no subject has any more are collected with their answers. */
   readonly #known = new WeakMap<Shape, ReadSettings>()
+  readonly #ofKeys = new WeakMap<OwnLimits, Map<string, OwnLimits | undefined>>()
 
   constructor(policy: Policy) {
-    this.#readSubject = subjectReader(policy)
+    this.levels = new LevelRules(policy)
+    this.#readOwnLimits = ownLimitsReader(policy.limits, policy.routes)
+    this.#readSubject = subjectReader(policy, this.#readOwnLimits)
   }
 
   read(body: JsonObject): ReadSettings {
@@ -34,6 +44,26 @@ export class SubjectRules {
     const found = subjectSettings.find(reader, reader.open(body))
     const settings = found === undefined ? undefined : this.#readSubject(reader, found)
     return { settings: reader.problemCount === 0 ? settings : undefined, problems: reader.faults }
+  }
+
+  /** Reads the limits of a key over those of its subject. */
+  readOfKey(limits: JsonValue, owner: SubjectSettings) {
+    const reader = new ValueReader()
+    const versions = ownVersions.read(reader, reader.open(limits))
+    const ownLimits = versions && this.#readOwnLimits(reader, versions, owner.plan, owner)
+    return { ownLimits: reader.problemCount === 0 ? ownLimits : undefined, problems: reader.faults }
+  }
+
+  /** As `readOfKey`, once for each text and subject's limits; undefined where they do not fit. */
+  ofKey(text: string, owner: SubjectSettings): OwnLimits | undefined {
+    const known = this.#ofKeys.get(owner.ownLimits) ?? new Map<string, OwnLimits | undefined>()
+    this.#ofKeys.set(owner.ownLimits, known)
+    const name = `${owner.plan.name} ${text}`
+    if (!known.has(name)) {
+      if (known.size >= keyTextsMax) known.clear()
+      known.set(name, this.readOfKey(JSON.parse(text), owner).ownLimits)
+    }
+    return known.get(name)
   }
 
   /** As `read`, once for each shape. */
@@ -83,12 +113,17 @@ export function findEdited(
   edited: ReadonlyMap<string, Entity | undefined>,
   rules: SubjectRules,
 ): FindSubject {
-  return (id) => {
-    if (!edited.has(id)) return subjects.get(id)
+  const find = (id: string): Subject | undefined => {
+    if (!edited.has(id)) {
+      const subject = subjects.get(id)
+      return subject?.parent === undefined ? subject : { ...subject, parent: find(subject.parent.id) }
+    }
     const body = edited.get(id)?.body
     const settings = body === undefined ? undefined : rules.read(body).settings
-    return settings === undefined ? undefined : { id, ...settings }
+    if (settings === undefined) return undefined
+    return typeof body?.parent === 'string' ? { id, ...settings, parent: find(body.parent) } : { id, ...settings }
   }
+  return find
 }
 
 /** The keys as they are now, by SHA-256. */
@@ -96,7 +131,11 @@ function liveKeys(identities: () => PackedIdentities, rules: SubjectRules): Look
   const make = (sha256: string, key: PackedKey | undefined): ApiKey | undefined => {
     const subject = subjectOf(key?.subject, rules)
     if (key === undefined || subject === undefined) return undefined
-    return { id: keyIdOf(sha256, key), sha256, subject, expiresAtMs: key.expiresAtMs }
+    const known = { id: keyIdOf(sha256, key), sha256, subject, expiresAtMs: key.expiresAtMs }
+    const limits = identities().keyLimits.get(sha256)
+    if (limits === undefined) return known
+    const ownLimits = rules.ofKey(limits, subject)
+    return ownLimits && { ...known, subject: { ...subject, ownLimits } }
   }
   return {
     get size() {
@@ -122,7 +161,10 @@ function subjectOf(packed: PackedSubject | undefined, rules: SubjectRules): Subj
   const { plan, timeZone, anchor, ownLimits, selfService, ownAlerts, suspended, prices, budget } = settings
   const subject = { id: packed.id, plan, timeZone, anchor, ownLimits, selfService, ownAlerts, suspended }
   const priced = prices === undefined ? subject : { ...subject, prices }
-  return budget === undefined ? priced : { ...priced, budget }
+  const whole = budget === undefined ? priced : { ...priced, budget }
+  if (packed.parent === undefined) return whole
+  const parent = subjectOf(packed.parent, rules)
+  return parent === undefined ? undefined : { ...whole, parent }
 }
 
 function* made<P, T>(packed: Iterable<P>, make: (one: P) => T | undefined): Iterable<T> {

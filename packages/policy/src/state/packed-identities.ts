@@ -1,3 +1,4 @@
+import { definedFields } from '@weir/core/defined-fields.ts'
 import {
   canonicalJson,
   type Entity,
@@ -21,8 +22,9 @@ export interface Shape {
 /** A subject as it is kept. */
 export interface PackedSubject {
   readonly id: string
-  /** Undefined only while a bulk is loaded: its keys came before it. */
+  /** Undefined only while a bulk is loaded: its keys, or who is below it, came before it. */
   shape: Shape | undefined
+  parent: PackedSubject | undefined
   /** SHA-256 of its keys; nearly always one, which then needs no list. */
   keys: string | readonly string[] | undefined
 }
@@ -41,6 +43,7 @@ export interface PackedKey {
 export interface NewKey extends Omit<PackedKey, 'subject' | 'id'> {
   readonly subject: string
   readonly id: string
+  readonly limits?: JsonValue | undefined
 }
 
 /** Bodies remembered word for word; beyond, the remembering starts again. */
@@ -58,25 +61,50 @@ export class PackedIdentities {
   readonly shapes = new Map<string, Shape>()
   /** Canonical JSON by subject: hardly two are equal, and a shape of its own for each would be read again and again. */
   readonly contacts = new Map<string, string>()
+  /** Subjects that are above others, with how many are right below each. */
+  readonly parents = new Map<PackedSubject, number>()
+  /** Canonical JSON by SHA-256: keys with limits of their own are few. */
+  readonly keyLimits = new Map<string, string>()
   readonly #recent = { file: new Map<string, Shape>(), admin: new Map<string, Shape>() }
 
-  putSubject(id: string, origin: EntityOrigin, { contact, ...body }: JsonObject): void {
+  putSubject(id: string, origin: EntityOrigin, { contact, parent, ...body }: JsonObject): void {
     const shape = this.#shapeOf(origin, body)
     // First in, then out: it may be the same one, which must not be forgotten in between.
     shape.count += 1
-    const known = this.subjects.get(id)
-    this.#leave(known?.shape)
-    if (known === undefined) this.subjects.set(id, { id, shape, keys: undefined })
-    else known.shape = shape
+    this.#leave(this.subjects.get(id)?.shape)
+    const subject = this.#named(id)
+    subject.shape = shape
+    this.#moveBelow(subject, typeof parent === 'string' ? this.#named(parent) : undefined)
     if (contact === undefined) this.contacts.delete(id)
     else this.contacts.set(id, canonicalJson(contact))
   }
 
-  /** It has no keys any more. */
+  /** It has no keys any more, and nobody is below it. */
   deleteSubject(id: string): void {
-    this.#leave(this.subjects.get(id)?.shape)
+    const subject = this.subjects.get(id)
+    if (subject === undefined) return
+    this.#leave(subject.shape)
+    subject.shape = undefined
+    this.#moveBelow(subject, undefined)
     this.subjects.delete(id)
     this.contacts.delete(id)
+  }
+
+  /** One that is to come too, where it is not there yet. */
+  #named(id: string): PackedSubject {
+    const known = this.subjects.get(id)
+    if (known !== undefined) return known
+    const subject = { id, shape: undefined, parent: undefined, keys: undefined }
+    this.subjects.set(id, subject)
+    return subject
+  }
+
+  #moveBelow(subject: PackedSubject, parent: PackedSubject | undefined): void {
+    const left = subject.parent === undefined ? 0 : (this.parents.get(subject.parent) ?? 0) - 1
+    if (subject.parent !== undefined && left > 0) this.parents.set(subject.parent, left)
+    else if (subject.parent !== undefined) this.parents.delete(subject.parent)
+    subject.parent = parent
+    if (parent !== undefined) this.parents.set(parent, (this.parents.get(parent) ?? 0) + 1)
   }
 
   /** The JSON of a subject's contact; undefined for none. */
@@ -86,14 +114,14 @@ export class PackedIdentities {
   }
 
   /** For a subject that is to come too, in a bulk. */
-  putKey(sha256: string, { subject, id, expiresAtMs, origin, issue }: NewKey): void {
+  putKey(sha256: string, { subject, id, expiresAtMs, origin, issue, limits }: NewKey): void {
     this.deleteKey(sha256)
-    const owner = this.subjects.get(subject) ?? { id: subject, shape: undefined, keys: undefined }
-    if (owner.keys === undefined) this.subjects.set(subject, owner)
+    const owner = this.#named(subject)
     owner.keys = owner.keys === undefined ? sha256 : [...keyList(owner), sha256]
     const given = id === defaultKeyId(sha256) ? undefined : id
     this.keys.set(sha256, { subject: owner, id: given, expiresAtMs, origin, issue })
     this.keyIds.set(id, sha256)
+    if (limits !== undefined) this.keyLimits.set(sha256, canonicalJson(limits))
   }
 
   deleteKey(sha256: string): void {
@@ -102,15 +130,16 @@ export class PackedIdentities {
     const rest = keyList(key.subject).filter((one) => one !== sha256)
     key.subject.keys = rest.length > 1 ? rest : rest[0]
     this.keys.delete(sha256)
+    this.keyLimits.delete(sha256)
     const id = keyIdOf(sha256, key)
     if (this.keyIds.get(id) === sha256) this.keyIds.delete(id)
   }
 
   subjectEntity(id: string): Entity | undefined {
-    const shape = this.subjects.get(id)?.shape
+    const { shape, parent } = this.subjects.get(id) ?? {}
     if (shape === undefined) return undefined
-    const contact = this.contactOf(id)
-    const body = contact === undefined ? bodyOfShape(shape) : { ...bodyOfShape(shape), contact }
+    const more = definedFields({ parent: parent?.id, contact: this.contactOf(id) })
+    const body = { ...bodyOfShape(shape), ...more }
     return { kind: 'subject', name: id, origin: shape.origin, position: undefined, body }
   }
 
@@ -118,7 +147,13 @@ export class PackedIdentities {
     const key = this.keys.get(sha256)
     if (key === undefined) return undefined
     const { subject, expiresAtMs, origin, issue } = key
-    const body = keyBody({ subject: subject.id, id: keyIdOf(sha256, key), expiresAtMs })
+    const limits = this.keyLimits.get(sha256)
+    const body = keyBody({
+      subject: subject.id,
+      id: keyIdOf(sha256, key),
+      expiresAtMs,
+      limits: limits && JSON.parse(limits),
+    })
     return { kind: 'key', name: sha256, origin, position: undefined, body, issue }
   }
 

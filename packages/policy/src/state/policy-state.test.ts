@@ -119,7 +119,8 @@ const bodies: Readonly<Record<EntityKind, readonly [fc.Arbitrary<string>, fc.Arb
         size: mostly(fc.integer({ min: 1, max: 3 }), 0),
         window: names('1m', '1h'),
       }),
-      optional('applies', names('all', 'plan')),
+      optional('applies', names('all', 'plan', 'plan')),
+      optional('by', fc.constant(['key'])),
       optional('unit', mostly(names('tokens'), 'usd')),
     ),
   ],
@@ -229,7 +230,8 @@ const bodies: Readonly<Record<EntityKind, readonly [fc.Arbitrary<string>, fc.Arb
   subject: [
     mostly(names('s0', 's1', 's2'), 'ip:1'),
     merged(
-      fc.record({ plan: somePlan }),
+      fc.record({ plan: names('p0', 'p1', 'p2') }),
+      optional('parent', mostly<unknown>(names('s0', 's1', 's2'), 's9', 7)),
       optional('timeZone', mostly(names('UTC', 'Asia/Kathmandu'), 'Mars/Base')),
       optional('prices', names('m0', 'm1')),
       optional('budget', someBudget),
@@ -245,6 +247,7 @@ const bodies: Readonly<Record<EntityKind, readonly [fc.Arbitrary<string>, fc.Arb
     merged(
       fc.record({ subject: names('s0', 's0', 's1'), id: names('k0', 'k1', 'k2') }),
       optional('expires', mostly(names('2027-01-31T00:00:00.000Z'), 'never')),
+      optional('limits', mostly(fc.constantFrom<JsonObject>({ l0: { size: 1 } }, { l1: { size: 2 } }), { l9: {} })),
     ),
   ],
 }

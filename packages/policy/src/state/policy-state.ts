@@ -12,6 +12,7 @@ import {
   leaveOutWrong,
   loadIdentity,
 } from './check-identities.ts'
+import { checkLevels, leaveOutBelow } from './check-levels.ts'
 import {
   compileDefinitions,
   type DefinitionKind,
@@ -82,6 +83,7 @@ export class PolicyState {
     if (compiled.kind === 'problems') return compiled
     const rules = new SubjectRules(compiled.policy)
     leaveOutWrong(identities, rules, faults)
+    leaveOutBelow(identities, rules, faults)
     this.#definitions = definitions
     this.#identities = identities
     this.#compiled = this.#over(compiled.policy, rules)
@@ -113,6 +115,11 @@ export class PolicyState {
     if (prepared.kind === 'problems') return prepared
     this.#takeOver(prepared)
     return { kind: 'applied', policy: this.policy }
+  }
+
+  /** Whether any subject has a parent. */
+  get hasTrees(): boolean {
+    return this.#identities.parents.size > 0
   }
 
   get(kind: EntityKind, name: string): Entity | undefined {
@@ -171,16 +178,20 @@ export class PolicyState {
     for (const { path, message } of usesOfDeleted(this.#definitions, definitions)) faults.add(path, message)
     if (faults.problemCount > 0) return { kind: 'problems', problems: faults.faults }
     let compiled = this.#compiled
+    let areNew = false
     if (edited.size > 0) {
       const read = compileDefinitions(definitions, this.#compiled.policy, edited)
       if (read.kind === 'problems') return read
       const refers = subjectsReferTo.some((kind) => edited.has(kind))
+      areNew = refers
       const rules = refers ? new SubjectRules(read.policy) : this.#compiled.rules
       compiled = this.#over(read.policy, rules)
       if (refers) checkShapes(change, this.#identities, { rules, before: this.#compiled.rules }, faults)
     }
-    yield* checkSubjects(change, this.#identities, compiled.rules, faults)
-    const keys = yield* checkKeys(change, this.#identities, faults)
+    const { rules } = compiled
+    yield* checkSubjects(change, this.#identities, rules, faults)
+    yield* checkLevels(change, this.#identities, { rules, areNew }, faults)
+    const keys = yield* checkKeys(change, this.#identities, { rules, areNew }, faults)
     if (faults.problemCount > 0) return { kind: 'problems', problems: faults.faults }
     return { kind: 'prepared', change, keys, definitions, compiled }
   }

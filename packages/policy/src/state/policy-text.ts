@@ -1,3 +1,4 @@
+import { definedFields } from '@weir/core/defined-fields.ts'
 import { type EntityKind, isJsonObject, type JsonObject, type JsonValue, sectionOf } from '../entities.ts'
 import { defaultKeyId } from '../reader/read-keys.ts'
 import type { PolicyState } from './policy-state.ts'
@@ -60,9 +61,9 @@ function inTextOrder(source: PolicySource, kind: EntityKind) {
 
 function withKeys(source: PolicySource, subject: string, { plan, ...rest }: JsonObject): JsonObject {
   const keys = [...source.keysOf(subject)].sort().map((sha256): JsonObject => {
-    const { id, expires } = source.get('key', sha256)?.body ?? {}
+    const { id, expires, limits } = source.get('key', sha256)?.body ?? {}
     const own = id === undefined || id === defaultKeyId(sha256) ? {} : { id }
-    return { sha256, ...own, ...(expires === undefined ? {} : { expires }) }
+    return { sha256, ...own, ...definedFields({ expires, limits }) }
   })
   return { ...(plan === undefined ? {} : { plan }), ...rest, ...(keys.length === 0 ? {} : { keys }) }
 }

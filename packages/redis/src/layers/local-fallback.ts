@@ -4,7 +4,7 @@ import type { Clock } from '@weir/core/clock.ts'
 import { algorithmFacts } from '@weir/core/limits/algorithm-facts.ts'
 import type { Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
-import { costOf, type LimitRequest, type LimitStore } from '@weir/core/limits/limit-store.ts'
+import { calendarOf, costOf, type LimitRequest, type LimitStore } from '@weir/core/limits/limit-store.ts'
 import { LRUCache } from 'lru-cache'
 import { limitKey } from '../keys.ts'
 
@@ -53,10 +53,11 @@ export function createLocalFallback(inner: LimitStore, options: LocalFallbackOpt
     return share
   }
 
-  function modelOf(limit: Limit, { scope, timeZone, anchor }: LimitRequest, nowMs: number): ModelLimit {
+  function modelOf(limit: Limit, request: LimitRequest, nowMs: number): ModelLimit {
     const { span } = limit
+    const { timeZone, anchor } = calendarOf(limit, request)
     const boundaries = span.kind === 'period' ? periodBoundaries(span.unit, timeZone, anchor, nowMs) : undefined
-    return { limit: shareFor(limit), key: limitKey(limit, scope), boundaries }
+    return { limit: shareFor(limit), key: limitKey(limit, request.scope), boundaries }
   }
 
   function decideHere(request: LimitRequest, unavailable: Decision): Decision {

@@ -11,6 +11,7 @@ import type { Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import {
   type Charge,
+  calendarOf,
   checkLimitRequest,
   type LimitRequest,
   type LimitStore,
@@ -58,11 +59,12 @@ export class MemoryLimitStore implements LimitStore {
     return leftMs
   }
 
-  #limitsOf({ limits, timeZone, anchor, scope }: LimitRequest, nowMs: number): readonly ModelLimit[] {
-    return limits.map((limit) => {
+  #limitsOf(request: LimitRequest, nowMs: number): readonly ModelLimit[] {
+    return request.limits.map((limit) => {
       const { span } = limit
+      const { timeZone, anchor } = calendarOf(limit, request)
       const boundaries = span.kind === 'period' ? this.#boundaries(span.unit, timeZone, anchor, nowMs) : undefined
-      return { limit, key: limitKey(limit, scope), boundaries }
+      return { limit, key: limitKey(limit, request.scope), boundaries }
     })
   }
 }

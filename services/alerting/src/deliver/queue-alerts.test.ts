@@ -57,6 +57,40 @@ test('an endpoint, paused or not, gets the alerts that its `only` selects; witho
   expect(choose(blocked)).toEqual(['all'])
 })
 
+test('chats and PagerDuty get the end of what they get; webhooks with a list only what it names, and mail only if it names ends', () => {
+  const [reached, both] = [{ types: ['weir.quota.reached'] }, { types: ['weir.quota.reached', 'weir.quota.resolved'] }]
+  const kinds = {
+    slack: { type: 'slack', urlEnv: 'U' },
+    teams: { type: 'teams', urlEnv: 'U' },
+    pagerduty: { type: 'pagerduty', secretEnv: 'S' },
+    webhook: { url, secretEnv: 'S' },
+    email: { type: 'email', to: ['ops@example.com'] },
+    subject: { type: 'subject' },
+  }
+  const choices = { any: {}, reached, both, blocks: { types: ['weir.limit.blocked'] }, high: { percent: '100%' } }
+  const endpoints = Object.fromEntries(
+    Object.entries(kinds).flatMap(([kind, of]) =>
+      Object.entries(choices).map(([choice, only]) => [`${kind}-${choice}`, { ...of, only }]),
+    ),
+  )
+  const subjects = { acme: { plan: 'free', contact: { email: ['acme@a.example'] } } }
+  const limits = { day: limitOf }
+  const own = requirePolicy(
+    JSON.stringify({ version: 1, limits, plans: { free: { limits: ['day'] } }, subjects, endpoints }),
+    'weir.yaml',
+  )
+  const alert = quota('acme', 80)
+  const data = { ...alert.data, resolves: alert.id, reached_at: alert.time, reason: 'period_ended' }
+  const chosen = chooseTargets({ ...alert, type: 'weir.quota.resolved', data }, own)
+  expect(chosen.map((name) => name.replace(/\/email-.*/, ''))).toEqual([
+    ...['slack', 'teams', 'pagerduty'].flatMap((kind) => [`${kind}-any`, `${kind}-reached`, `${kind}-both`]),
+    'webhook-any',
+    'webhook-both',
+    'email-both',
+    'subject-both',
+  ])
+})
+
 test('a test goes to its endpoint alone, whatever its `only`; all others are notified of a disabled one', () => {
   const about = (type: 'weir.endpoint.test' | 'weir.endpoint.disabled', endpoint: string): AlertV1 => ({
     ...attributes,

@@ -5,7 +5,7 @@ import { giveUpAfterMs } from '@weir/contracts/delivery.v1.ts'
 import { formatTs, parseTs } from '@weir/contracts/timestamp.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import { confirmHashOf, targetsOf } from '@weir/policy/contact-targets.ts'
-import type { Policy } from '@weir/policy/policy.ts'
+import type { Endpoint, Policy } from '@weir/policy/policy.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import type { Counters } from '../metrics.ts'
 import { readAlerts, readUnfinishedJobs } from '../record/alert-table.ts'
@@ -28,15 +28,28 @@ export function chooseTargets(
   if (alert.type === 'weir.endpoint.test' && confirmHashOf(alert.data.endpoint) !== undefined)
     return [alert.data.endpoint]
   const all = [...policy.endpoints.values()]
-  const chosen = all.filter(({ name, type, only }) => {
+  const chosen = all.filter((endpoint) => {
+    const { name, type } = endpoint
     if (alert.type === 'weir.endpoint.test') return name === alert.data.endpoint
     if (alert.type === 'weir.alerts.digest') return type === 'subject' && name === alert.data.endpoint
     if (alert.type === 'weir.endpoint.disabled' && name === alert.data.endpoint) return false
-    return (type !== 'subject' || isForCustomer(alert, policy)) && isChosen(only, alert)
+    return (type !== 'subject' || isForCustomer(alert, policy)) && isSelected(endpoint, alert)
   })
   return chosen.flatMap((endpoint) =>
     endpoint.type === 'subject' ? targetsOf(endpoint, policy, alert.subject).map(({ name }) => name) : [endpoint.name],
   )
+}
+
+/**
+ * Whether an endpoint selects an alert. Chats and PagerDuty get the end of each alert that they get, because the words
+ * are Weir's. A list of types for a webhook is exact: its receiver may know no others. Mail has ends only where its
+ * list names them: they would fill mailboxes at the start of each month.
+ */
+function isSelected({ type, only }: Endpoint, alert: AlertV1): boolean {
+  if (alert.type !== 'weir.quota.resolved' || only.types?.includes(alert.type) === true) return isChosen(only, alert)
+  const { types, ...others } = only
+  if (type === 'email' || type === 'subject' || (type === 'webhook' && types !== undefined)) return false
+  return types?.includes('weir.quota.reached') !== false && isChosen(others, alert)
 }
 
 /** Builds a job for its first attempt. */

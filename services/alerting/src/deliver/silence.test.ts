@@ -53,3 +53,19 @@ test('No silence keeps a test from an endpoint', () => {
   }
   expect(silenceOf(asked, { subjects: ['ops'] })).toBeUndefined()
 })
+
+test('The end of an alert is silenced with the alert, and by nothing else but a silence that names ends', () => {
+  const endOf = (reachedAt: string, time: string): AlertV1 => {
+    const alert = quotaAt(time)
+    if (alert.type !== 'weir.quota.reached') throw new Error('another alert')
+    const data = { ...alert.data, resolves: alert.id, reached_at: reachedAt, reason: 'period_ended' }
+    return { ...alert, type: 'weir.quota.resolved', data }
+  }
+  const [before, later] = ['2026-11-20T12:30:00.000Z', '2026-12-01T00:00:00.000Z']
+  for (const only of [{ subjects: ['acme'] }, { types: ['weir.quota.reached'] }]) {
+    expect(silenceOf(endOf(at, later), only)).toBe('quiet')
+    expect(silenceOf(endOf(before, at), only)).toBeUndefined()
+  }
+  expect(silenceOf(endOf(before, at), { types: ['weir.quota.resolved'] })).toBe('quiet')
+  expect(silenceOf(endOf(at, later), { types: ['weir.quota.resolved'] })).toBeUndefined()
+})

@@ -7,8 +7,7 @@ export function isChosen({ types, limits, subjects, percent }: AlertChoice, aler
   if (subjects !== undefined && !subjects.includes(alert.subject)) return false
   const limit = 'limit' in alert.data ? alert.data.limit : undefined
   if (limits !== undefined && (limit === undefined || !limits.includes(limit))) return false
-  const hasPercent = alert.type === 'weir.quota.reached' || alert.type === 'weir.budget.reached'
-  return percent === undefined || !hasPercent || alert.data.percent >= percent
+  return percent === undefined || !('percent' in alert.data) || alert.data.percent >= percent
 }
 
 /**
@@ -18,9 +17,19 @@ export function isChosen({ types, limits, subjects, percent }: AlertChoice, aler
 export function findSilence(alert: AlertV1, { silences }: Pick<Policy, 'silences'>): string | undefined {
   // A digest has none of the alerts that fell under one.
   if (alert.type === 'weir.endpoint.test' || alert.type === 'weir.alerts.digest') return undefined
-  const raisedMs = Date.parse(alert.time)
   for (const { name, only, fromMs, untilMs } of silences.values()) {
-    if (raisedMs >= fromMs && raisedMs < untilMs && isChosen(only, alert)) return name
+    const covers = (one: AlertV1) => {
+      const raisedMs = Date.parse(one.time)
+      return raisedMs >= fromMs && raisedMs < untilMs && isChosen(only, one)
+    }
+    if (alert.type !== 'weir.quota.resolved') {
+      if (covers(alert)) return name
+      continue
+    }
+    // Those who got an alert get its end, whatever silence began meanwhile, unless that names these ends.
+    const { data, ...attributes } = alert
+    const resolved = { ...attributes, type: 'weir.quota.reached', time: data.reached_at, data } as const
+    if (covers(resolved) || (only.types !== undefined && covers(alert))) return name
   }
   return undefined
 }

@@ -7,7 +7,7 @@ import type { Tracing } from '@weir/runtime/tracing.ts'
 import { LRUCache } from 'lru-cache'
 import type { Counters } from '../metrics.ts'
 import type { AlertHistory } from '../record/alert-table.ts'
-import type { AlertCandidate, PublishAlerts } from '../types.ts'
+import type { AlertCandidate, PublishAlerts, QuotaResolved } from '../types.ts'
 import type { ClaimStore, FoundClaim, Further } from './claim-store.ts'
 
 /** Namespace of alert ids: an alert's id follows from its claim alone, so a repeated alert is the same alert. */
@@ -31,6 +31,13 @@ function occurrenceOf(candidate: AlertCandidate): string {
   return 'decisionId' in candidate ? `${startMs}-${endMs}-${candidate.decisionId}` : `${startMs}-${endMs}`
 }
 
+/** Its id follows from that of the alert that it resolves. */
+function resolvedOf({ alert, reason, size, used }: QuotaResolved) {
+  const { id: resolves, data, time: reached_at } = alert
+  const id = uuidv5(alertNamespace, resolves)
+  return { id, type: 'weir.quota.resolved', data: { ...data, size, used, resolves, reached_at, reason } } as const
+}
+
 function alertOf(candidate: AlertCandidate, { percent, key }: Threshold, occurrenceId: string, nowMs: number): AlertV1 {
   const id = uuidv5(alertNamespace, occurrenceId === '' ? key : `${key} ${occurrenceId}`)
   const trace = 'trace' in candidate ? candidate.trace : undefined
@@ -46,6 +53,7 @@ function alertOf(candidate: AlertCandidate, { percent, key }: Threshold, occurre
     const about = { ...candidate.about, percent, period_start: from, period_end: until }
     return { ...attributes, type: 'weir.budget.reached', data: about }
   }
+  if (candidate.kind === 'resolved') return { ...attributes, ...resolvedOf(candidate) }
   const { limit, size, decisionId } = candidate
   const block = { limit, size, until, decision_id: decisionId }
   if (candidate.kind === 'further') {
@@ -90,8 +98,9 @@ export class AlertRaiser {
       const thresholds = candidate.thresholds.filter(({ key }) => !this.#remembered.has(key))
       return thresholds.length === 0 ? [] : [{ ...candidate, thresholds }]
     })
-    // What an hour counted is told when a process is there to tell it.
-    const isLate = ({ kind, endMs }: AlertCandidate) => kind !== 'further' && nowMs - endMs > lateMs
+    // What an hour counted, and that an alert is over, is told when a process is there to tell it.
+    const isLate = ({ kind, endMs }: AlertCandidate) =>
+      kind !== 'further' && kind !== 'resolved' && nowMs - endMs > lateMs
     const late = news.filter(isLate)
     const timely = news.filter((candidate) => !isLate(candidate))
     for (let at = 0; at < late.length; at += raisedTogetherMax) {

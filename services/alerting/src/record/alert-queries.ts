@@ -2,6 +2,9 @@ import { type ClickHouseClient, countsAsNumbers, readRows } from '@weir/clickhou
 import { inTurn } from '@weir/clickhouse/delivery-order.ts'
 import type { DeliveryJob } from '../types.ts'
 
+/** What rows have instead of an id. */
+export const noAlert = '00000000-0000-0000-0000-000000000000'
+
 const uuidForm = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 /** A row of `weir.alerts`; `time` as `YYYY-MM-DD hh:mm:ss.SSS` UTC, `data` as JSON. */
@@ -33,6 +36,41 @@ export async function readAlertsById(client: ClickHouseClient, ids: readonly str
     `SELECT toString(id) AS id, type, subject, toString(time) AS time, data FROM alerts
       WHERE id IN (${listOf(ids)}) LIMIT 1 BY id`,
   )
+}
+
+/** An alert is resolved up to this long after its period's end: longer than servers are down. */
+const resolvedWithinDays = 7
+/** The longest period, a month whose clocks change, and the above. */
+const startedWithinDays = 32 + resolvedWithinDays
+
+/**
+ * Returns the ids of threshold alerts that nothing has resolved, `limit` of them behind `after`, in ClickHouse's order.
+ * `isEnded`: those whose period or window is over, else the others. Reads the alerts of some weeks, a column or two.
+ */
+export async function readOpenAlertIds(
+  client: ClickHouseClient,
+  of: { readonly isEnded: boolean; readonly nowMs: number; readonly after: string; readonly limit: number },
+): Promise<string[]> {
+  const { isEnded, nowMs, after, limit } = of
+  const rows = await readRows<{ id: string }>(
+    client,
+    `SELECT toString(incident) AS id FROM alerts
+      WHERE incident > {after:UUID} AND state = 'raised'
+        AND period_start > toDateTime({now:UInt32}) - INTERVAL {startDays:UInt16} DAY
+        AND period_end > toDateTime({now:UInt32}) - INTERVAL {days:UInt16} DAY
+        AND (period_end <= toDateTime({now:UInt32})) = {isEnded:Bool}
+      GROUP BY incident HAVING countIf(type = 'weir.quota.resolved') = 0
+      ORDER BY incident LIMIT {limit:UInt32}`,
+    {
+      after: after === '' ? noAlert : after,
+      now: Math.floor(nowMs / 1_000),
+      startDays: startedWithinDays,
+      days: resolvedWithinDays,
+      isEnded,
+      limit,
+    },
+  )
+  return rows.map(({ id }) => id)
 }
 
 /**

@@ -1,4 +1,4 @@
-import { readAlert } from '@weir/contracts/alert.v1.ts'
+import { type AlertV1, readAlert } from '@weir/contracts/alert.v1.ts'
 import { expect, test } from 'vitest'
 import { alertRow } from './alert-table.ts'
 
@@ -19,4 +19,18 @@ test('A row has what its type of alert has: other members of a foreign record re
     period_end: second,
     data: JSON.stringify(data),
   })
+})
+
+test('An alert and its end have the same incident, and other alerts have none', () => {
+  const id = '2ed6657d-e927-568b-95e1-2665a8aea6a2'
+  const other = '01a1fdfa-6d10-4540-81b4-576e9d55a36f'
+  const time = '2026-11-28T12:00:00Z'
+  const period = { period_start: time, period_end: time, decision_id: id }
+  const data = { limit: 'day', size: 10, used: 8, percent: 80, ...period }
+  const about = { id, subject: 'acme', time }
+  const incidentOf = (alert: AlertV1) => alertRow(alert, 'raised').incident
+  expect(incidentOf({ ...about, type: 'weir.quota.reached', data })).toBe(id)
+  const ended = { ...data, resolves: other, reached_at: time, reason: 'used_less' }
+  expect(incidentOf({ ...about, type: 'weir.quota.resolved', data: ended })).toBe(other)
+  expect(incidentOf({ ...about, type: 'weir.quota.forecast', data: { ...data, runs_out: time } })).toMatch(/^[0-]+$/)
 })

@@ -5,11 +5,17 @@ import { giveUpAfterMs } from '@weir/contracts/delivery.v1.ts'
 import { formatTs, parseTs } from '@weir/contracts/timestamp.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import type { DeliveryJob } from '../types.ts'
-import { type AlertRow, readAlertsById, readRaisedIds, readUnfinished, type UnfinishedRow } from './alert-queries.ts'
+import {
+  type AlertRow,
+  noAlert,
+  readAlertsById,
+  readRaisedIds,
+  readUnfinished,
+  type UnfinishedRow,
+} from './alert-queries.ts'
 
 const timeOf = (rfc3339: string) => formatTs(Date.parse(rfc3339))
 const secondOf = (rfc3339: string) => Math.floor(Date.parse(rfc3339) / 1_000)
-const noDecision = '00000000-0000-0000-0000-000000000000'
 
 /** The fields that columns have, whatever an alert calls them. */
 type ColumnFields = Partial<
@@ -28,7 +34,7 @@ export function alertRow({ id, type, subject, time, data }: AlertV1, state: 'rai
   // Other members are not checked: another program may have put anything there.
   const known = Object.keys(alertFields[type]).map((name) => [name, Reflect.get(data, name)])
   const fields: ColumnFields = Object.fromEntries(known)
-  const { limit = '', size = 0, count = 0, used = count, percent = 0, decision_id = noDecision } = fields
+  const { limit = '', size = 0, count = 0, used = count, percent = 0, decision_id = noAlert } = fields
   const { window_start = time, window_end = fields.until ?? time } = fields
   const { period_start = window_start, period_end = window_end } = fields
   return {
@@ -45,6 +51,7 @@ export function alertRow({ id, type, subject, time, data }: AlertV1, state: 'rai
     period_start: secondOf(period_start),
     period_end: secondOf(period_end),
     decision_id,
+    incident: type === 'weir.quota.reached' ? id : type === 'weir.quota.resolved' ? data.resolves : noAlert,
     data: JSON.stringify(data),
   }
 }

@@ -72,16 +72,18 @@ function thresholdsOf(limit: Limit, policy: Policy, subject: string): readonly T
 export const hasChosen = (span: Limit['span']): boolean => span.kind === 'period' && span.unit !== 'minute'
 
 /**
- * Returns what a decision crossed, for every limit with thresholds or a block, by the subject's own version of the
- * limit. Most decisions cross nothing. A blocked decision charged nothing, and its reset is the block's, which may be
- * in another period.
+ * Returns what a decision crossed, for every limit with thresholds or a block, at the subject that the limit counts and
+ * by its own version of the limit. Most decisions cross nothing. A blocked decision charged nothing, and its reset is
+ * the block's, which may be in another period.
  */
 export function findCrossings(policy: Policy, record: DecisionRecordV1, tsMs: number): Crossing[] {
   const crossings: Crossing[] = []
-  const { subject, reason, id: decisionId } = record
+  const { reason, id: decisionId } = record
   const trace = parseTrace(record.trace)
-  const known = policy.subjects.get(subject)
-  for (const { name, size, used, reset_ms: resetMs, by } of record.limits) {
+  const own = policy.subjects.get(record.subject)
+  for (const { name, size, used, reset_ms: resetMs, by, at } of record.limits) {
+    const subject = at ?? record.subject
+    const known = at === undefined ? own : policy.subjects.get(at)
     const limit = known?.ownLimits?.get(name) ?? policy.limits.get(name)
     if (limit === undefined) continue
     const about = { subject, limit: name, size, used, decisionId, decidedMs: tsMs, by, trace }

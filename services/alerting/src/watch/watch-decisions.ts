@@ -22,8 +22,10 @@ const scopePartsMax = 8
 /** Returns no crossing for impossible values, which only foreign programs write. */
 function crossingsOf(policy: Policy, decision: DecisionRecordV1, tsMs: number): readonly Crossing[] {
   const isPossible = ({ reset_ms }: DecisionRecordV1['limits'][number]) => reset_ms >= 0 && tsMs + reset_ms < timeMsMax
-  const isShort = ({ by = {} }: DecisionRecordV1['limits'][number]) =>
-    Object.keys(by).length <= scopePartsMax && Object.entries(by).every((texts) => texts.join().length <= subjectMax)
+  const isShort = ({ by = {}, at = '' }: DecisionRecordV1['limits'][number]) =>
+    at.length <= subjectMax &&
+    Object.keys(by).length <= scopePartsMax &&
+    Object.entries(by).every((texts) => texts.join().length <= subjectMax)
   if (decision.subject.length > subjectMax || !decision.limits.every(isPossible)) return []
   if (!decision.limits.every(isShort)) return []
   return findCrossings(policy, decision, tsMs)

@@ -32,6 +32,8 @@ export function ownData(policy: Policy | undefined, data: JsonObject): JsonObjec
 /** An alert's sentence, as mail says it; of one from a newer Weir its type, and no share that `shown` hides. */
 export function summaryOf({ type, ...alert }: ListedFields, data: JsonValue, shown: JsonValue): string {
   if (!alertTypes.some((known) => known === type)) return `${alert.subject}: ${type}`
-  if (isJsonObject(shown) && shown.percent === null) return `A threshold of the limit ${shown.limit} was reached`
+  if (isJsonObject(shown) && shown.percent === null) {
+    return `A threshold of the limit ${shown.limit} ${type === 'weir.quota.resolved' ? 'is over' : 'was reached'}`
+  }
   return describeAlert({ ...alert, type, data } as AlertV1).title
 }

@@ -25,20 +25,23 @@ const timeOf = (name: string) => `fromUnixTimestamp64Milli({${name}:Int64})`
 /** An answer may take as long as its stream. */
 const answered = `o.ts >= ${timeOf('from')} - INTERVAL 1 MINUTE AND o.ts < ${timeOf('to')} + INTERVAL 1 DAY`
 
+/** Outcomes do not say whose tree they are of: their decisions do. */
+const ofOutcomes = (reach: Reach) => (reach.hasTrees ? 'true' : withinReach(reach, 'o.subject').sql)
+
 /** The conditions of a question: everything but which page. */
 function conditionsOf(reach: Reach, query: DecisionQuery) {
-  const within = withinReach(reach, 'd.subject')
+  const within = withinReach(reach, 'd.subject', 'd.parents')
   const filters = filtersOf((name) => seenColumn(name, reach, (column) => `d.${column}`), query)
   // A correction has the time of the decision that it corrects.
   const corrected = `(SELECT c.subject, c.corrects FROM decisions AS c
-    WHERE ${withinTime('c.ts')} AND c.count = 0 AND ${withinReach(reach, 'c.subject').sql})`
+    WHERE ${withinTime('c.ts')} AND c.count = 0 AND ${withinReach(reach, 'c.subject', 'c.parents').sql})`
   const sql = [
     `${withinTime('d.ts')} AND d.count > 0 AND ${within.sql}`,
     ...filters.sql,
     query.minCost > 0 ? 'AND d.cost >= {min_cost:UInt64}' : '',
     query.statuses.length > 0
       ? `AND (d.subject, d.id) IN (SELECT o.subject, o.id FROM outcomes AS o
-         WHERE ${answered} AND ${withinReach(reach, 'o.subject').sql} AND o.status IN {statuses:Array(UInt16)})`
+         WHERE ${answered} AND ${ofOutcomes(reach)} AND o.status IN {statuses:Array(UInt16)})`
       : '',
     query.corrected ? `AND (d.subject, d.id) IN ${corrected}` : '',
     query.unsettled ? `AND notEmpty(d.held) AND (d.subject, d.id) NOT IN ${corrected}` : '',
@@ -73,7 +76,9 @@ export async function listDecisions(
   const ofPage = (table: 'o' | 'd') =>
     subjects.length <= namedSubjectsMax
       ? `${table}.subject IN {subjects:Array(String)}`
-      : withinReach(reach, `${table}.subject`).sql
+      : table === 'o'
+        ? ofOutcomes(reach)
+        : withinReach(reach, 'd.subject', 'd.parents').sql
   const page = {
     ids: rows.map(({ id }) => id),
     subjects: subjects.slice(0, namedSubjectsMax),

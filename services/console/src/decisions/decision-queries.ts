@@ -32,7 +32,7 @@ export async function findDecision(
   reach: Reach,
   { id, idMs }: { readonly id: string; readonly idMs: number },
 ): Promise<DecisionRow | undefined> {
-  const within = withinReach(reach, 'd.subject')
+  const within = withinReach(reach, 'd.subject', 'd.parents')
   const [row] = await readRows<DecisionRow>(
     client,
     `SELECT ${decisionSelect} FROM decisions AS d

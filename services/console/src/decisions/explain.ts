@@ -29,14 +29,19 @@ function recordedOf(row: DecisionRow): RecordedDecision {
   }
 }
 
-/** What a caller limited to subjects may know of a decision: no limit in shadow, and no count that others share. */
-function ownRecord(record: RecordedDecision, hidden: readonly string[], policies: readonly Policy[]): RecordedDecision {
+/** What a caller limited to subjects may know of a decision: no limit in shadow or above, no count others share. */
+function ownRecord(
+  record: RecordedDecision,
+  hidden: readonly string[],
+  policies: readonly Policy[],
+  reach: Reach,
+): RecordedDecision {
   const isOwnCount = (name: string) => {
     const known = policies.map(({ limits }) => limits.get(name)).find((limit) => limit !== undefined)
     return known !== undefined && isOfOneSubject(known.by)
   }
   const limits = record.limits
-    .filter(({ name }) => !hidden.includes(name))
+    .filter(({ name, at }) => !hidden.includes(name) && (at === '' || reach.coversNow([at])))
     .map((limit) => (isOwnCount(limit.name) ? limit : { ...limit, used: undefined, remaining: undefined, by: {} }))
   const shown: RecordedDecision = { ...record, limits, shadowed_by: '' }
   return record.mode === 'shadow' ? { ...shown, mode: 'enforce', reason: 'ok', denied_by: '' } : shown
@@ -49,6 +54,7 @@ function namesOf(row: DecisionRow): readonly (readonly [kind: 'limit' | 'plan' |
     ['plan', row.plan],
     ['route', row.route],
     ['subject', row.subject],
+    ...row.parents.map((name) => ['subject', name] as const),
   ]
 }
 
@@ -86,7 +92,7 @@ export function explained({ row, related, then, now }: Known, reach: Reach) {
   const policy = then === undefined ? undefined : policyOf(then)
   const policies = [policy, now?.policy].filter((one) => one !== undefined)
   const whole = recordedOf(row)
-  const record = reach.isOwn ? ownRecord(whole, hiddenIn(policy, now?.policy, reach), policies) : whole
+  const record = reach.isOwn ? ownRecord(whole, hiddenIn(policy, now?.policy, reach), policies, reach) : whole
   const facts = policy === undefined ? undefined : factsOf(policy, row)
   const explanation = explainDecision(record, facts)
   const isExact = then?.isNamed === true && explanation.limits.every((limit) => limit.algorithm !== undefined)

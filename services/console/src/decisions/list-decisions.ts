@@ -23,7 +23,7 @@ export function registerDecisionList(app: FastifyInstance, sources: Sources): vo
     const parsed = parseDecisionQuery(given, pages.atMs, reach.isOwn)
     if (parsed.kind === 'problems') return answerProblem(reply, badRequest(parsed.problems.join('; ')))
     const { fromMs, toMs, only, limit: rowsMax } = parsed.query
-    if (!reach.covers(only.subject ?? [])) return answerProblem(reply, subjectForbidden(request))
+    if (!reach.coversNow(only.subject ?? [])) return answerProblem(reply, subjectForbidden(request))
     if (pages.isAstray(([tsMs = '']) => /^\d{1,15}$/.test(tsMs))) return answerProblem(reply, cursorInvalid)
     const [tsMs, id = ''] = pages.after ?? []
     const after = tsMs === undefined ? undefined : { tsMs: Number(tsMs), id }

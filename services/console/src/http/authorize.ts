@@ -1,4 +1,5 @@
 import type { Reach } from '@weir/core/usage/reach.ts'
+import type { TokenScope } from '@weir/policy/access-token.ts'
 import {
   canonicalJson,
   type EntityChange,
@@ -7,7 +8,6 @@ import {
   type JsonObject,
   type JsonValue,
 } from '@weir/policy/entities.ts'
-import type { TokenScope } from '@weir/policy/policy.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import { type Problem, problem, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'

@@ -6,8 +6,10 @@ import { keyInForce } from '@weir/identity/credential.ts'
 import { createAuthFailureThrottle } from '@weir/identity/guess-protection.ts'
 import { identityRules } from '@weir/identity/identity-rules.ts'
 import { createPortalTokens, portalPrefix } from '@weir/identity/portal-tokens.ts'
+import { subjectScopes, type TokenScope, tokenInForce } from '@weir/policy/access-token.ts'
+import { ancestorsOf } from '@weir/policy/ancestors.ts'
 import { mayBeSubject } from '@weir/policy/named-subject.ts'
-import { isSelfService, type Policy, subjectScopes, type TokenScope, tokenInForce } from '@weir/policy/policy.ts'
+import { isSelfService, type Policy } from '@weir/policy/policy.ts'
 import { createAdminCheck, fingerprint } from '@weir/runtime/admin-token.ts'
 import { badRequest, type Problem, problem } from '@weir/runtime/problem.ts'
 
@@ -66,6 +68,10 @@ const twoCredentials = badRequest('Send only one credential: Authorization or X-
 /** The credential of an `Authorization: Bearer` header; empty if there is none. */
 const bearer = (authorization = '') => /^bearer (.+)$/i.exec(authorization)?.[1]?.trim() ?? ''
 
+/** What a subject reads: its own rows, and those of its tree. */
+const treeOf = (id: string, { subjects }: Pick<Policy, 'subjects'>) =>
+  Reach.ofTrees([id], (subject) => ancestorsOf(subjects.get(subject) ?? {}).some((above) => above.id === id))
+
 /** Finds who sent a request, by these headers of it. */
 export type CallerFinder = (headers: IncomingHttpHeaders, request: Sent) => Promise<FoundCaller>
 
@@ -76,8 +82,9 @@ type Sent = Pick<IncomingMessage, 'headers' | 'socket'>
  * Returns the one place where a credential becomes a caller with its reach:
  *
  * - The environment's token and tokens of the policy reach everybody, one with `subjects` these subjects.
- * - A portal token reaches its subject, until it ends or all of the subject's are ended.
- * - A subject's own key reaches its subject, where `selfService` allows it; elsewhere it is as good as unknown.
+ * - A portal token reaches its subject and those below it, until it ends or all of the subject's are ended.
+ * - A subject's own key reaches its subject and those below it, where `selfService` allows it; elsewhere it is as good
+ *   as unknown.
  *
  * Every credential is found by its hash, so that no comparison depends on how much of one was guessed. Wrong ones are
  * limited by address as at the ingress; right ones are accepted whatever came from their address.
@@ -100,8 +107,8 @@ export function createCallerFinder(sources: CallerSources): CallerFinder {
 
   const byKey = (known: Policy | undefined, sha256: string): Caller | undefined => {
     const key = known === undefined ? undefined : keyInForce(known, sha256, nowMs())
-    if (key === undefined || !isSelfService(key.subject)) return undefined
-    return { by: `key ${key.id}`, scopes: subjectScopes, reach: Reach.of([key.subject.id]) }
+    if (known === undefined || key === undefined || !isSelfService(key.subject)) return undefined
+    return { by: `key ${key.id}`, scopes: subjectScopes, reach: treeOf(key.subject.id, known) }
   }
 
   const byPortal = async (text: string): Promise<Caller | undefined> => {
@@ -110,7 +117,7 @@ export function createCallerFinder(sources: CallerSources): CallerFinder {
     if (claims === undefined || known === undefined || !mayBeSubject(known, claims.subject)) return undefined
     const ended = known.portals.get(claims.subject)
     if (ended !== undefined && ended !== claims.after) return undefined
-    return { by: `portal of ${claims.subject}`, scopes: subjectScopes, reach: Reach.of([claims.subject]) }
+    return { by: `portal of ${claims.subject}`, scopes: subjectScopes, reach: treeOf(claims.subject, known) }
   }
 
   const refuse = ({ headers, socket }: Sent): FoundCaller => {

@@ -19,7 +19,7 @@ export interface BlockQuery {
 /** A value that a limit counts by, and that was blocked at the last refusal, as records say it. */
 export interface BlockRow {
   readonly name: string
-  /** Empty where subjects share the count. */
+  /** The subject that is counted; empty where subjects share the count. */
   readonly subject: string
   readonly by: Readonly<Record<string, string>>
   /** The refusal that seems to have set the block, and its time. */
@@ -44,7 +44,7 @@ export async function readBlocks(client: ClickHouseClient, reach: Reach, query: 
   const within = withinReach(reach, 'd.subject')
   const { limits, ofOneSubject: own, longestMs, nowMs, subject = '', addresses = [], rowsMax } = query
   const refused = `SELECT d.id AS id, toInt64(toUnixTimestamp64Milli(d.ts)) AS at, d.count AS times, l.name AS name, l.by AS by,
-      toString(l.by) AS scope, if(l.name IN {own:Array(String)}, d.subject, '') AS who, d.reason = 'limit' AND d.denied_by = l.name AS sets
+      toString(l.by) AS scope, if(l.name IN {own:Array(String)}, if(l.at = '', d.subject, toString(l.at)), '') AS who, d.reason = 'limit' AND d.denied_by = l.name AS sets
     FROM decisions AS d ARRAY JOIN d.limits AS l
     WHERE d.ts >= fromUnixTimestamp64Milli({from:Int64}) AND d.outcome = 'deny' AND d.reason IN ('limit', 'blocked') AND d.count > 0
       AND ${within.sql} AND l.name IN {limits:Array(String)} AND l.remaining = 0 AND at + toInt64(l.reset_ms) > {now:Int64}

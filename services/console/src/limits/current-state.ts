@@ -1,8 +1,9 @@
 import type { StoredDecision } from '@weir/contracts/decision-columns.ts'
 import { isOfOneSubject } from '@weir/core/limits/limit.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
+import { ancestorsOf } from '@weir/policy/ancestors.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
-import { explainLimits } from '@weir/policy/match/resolve-limits.ts'
+import { type ExplainedLimit, explainLimits } from '@weir/policy/match/resolve-limits.ts'
 import { mayBeSubject, unlistedSubject } from '@weir/policy/named-subject.ts'
 import { noPlan, type Policy } from '@weir/policy/policy.ts'
 import type { AskedLimits } from '@weir/redis/asked-limits.ts'
@@ -23,7 +24,8 @@ function askedNow(policy: Policy, row: StoredDecision): AskedLimits | undefined 
   const { ipv6Prefix } = policy.identity
   const whole = networkScope(ip, ipv6Prefix)
   const known = whole === '' ? {} : { ip: whole }
-  const scope = { subject: id, timeZone, anchor, keyId, route: route.template, method, ...known }
+  const above = subject.parent && ancestorsOf(subject)
+  const scope = { subject: id, timeZone, anchor, keyId, route: route.template, method, above, ...known }
   return { subject, route, limits: explainLimits(policy, subject, route), scope }
 }
 
@@ -31,9 +33,11 @@ function askedNow(policy: Policy, row: StoredDecision): AskedLimits | undefined 
 export async function standingOf(
   peekLimits: PeekLimits,
   { asked, cost }: { readonly asked: AskedLimits; readonly cost: number },
-  { isOwn }: Reach,
+  reach: Reach,
 ) {
   const found = await peekLimits(asked, cost)
+  // What those above have left is not for a member to know.
+  const isShown = ({ explained: { at } }: (typeof both)[number]) => at === undefined || reach.coversNow([at])
   const both = asked.limits.map((explained, at) => ({ explained, now: found[at] as LimitNow }))
   const enforced = both.filter(({ explained }) => explained.limit.mode === 'enforce')
   const refusing = enforced.find(({ now }) => now.admits === false)
@@ -41,8 +45,8 @@ export async function standingOf(
     // What one limit refuses is refused, whatever is not known of the others.
     allowed: refusing !== undefined ? false : enforced.every(({ now }) => now.admits === true) ? true : null,
     denied_by: refusing?.now.name ?? '',
-    limits: (isOwn ? enforced : both).map(({ explained, now }) => {
-      const isHidden = isOwn && !isOfOneSubject(explained.limit.by)
+    limits: (reach.isOwn ? enforced.filter(isShown) : both).map(({ explained, now }) => {
+      const isHidden = reach.isOwn && !isOfOneSubject(explained.limit.by)
       return { explained, now: isHidden ? { ...now, used: null, remaining: null } : now }
     }),
   }

@@ -2,6 +2,7 @@ import type { Block as ShownBlock } from '@weir/api/limits.ts'
 import { shutOutMsOf } from '@weir/core/limits/exceeding.ts'
 import { isOfOneSubject, type Limit } from '@weir/core/limits/limit.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
+import { rootsOf } from '@weir/policy/ancestors.ts'
 import { ownLimitSetsOf, type Policy } from '@weir/policy/policy.ts'
 import { addressForms, isWholeAddress } from '@weir/redis/recorded-scope.ts'
 import type { Sources } from '../sources.ts'
@@ -38,7 +39,8 @@ function blockingOf(policy: Policy) {
 
 function scopeOf(policy: Policy, row: BlockRow) {
   const limit = policy.subjects.get(row.subject)?.ownLimits.get(row.name) ?? policy.limits.get(row.name)
-  return limit === undefined ? [] : [{ limit, subject: row.subject, by: row.by, row }]
+  const root = rootsOf(policy)(row.subject)
+  return limit === undefined ? [] : [{ limit, subject: row.subject, root, by: row.by, row }]
 }
 
 function addressOf({ limit, subject, by }: { limit: Limit; subject: string; by: BlockRow['by'] }): string | null {

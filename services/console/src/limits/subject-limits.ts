@@ -66,7 +66,7 @@ export function registerSubjectLimits(app: FastifyInstance, sources: Sources): v
     const { reach, log } = request
     const { key_id: keyId, cost: given, ...rest } = request.query
     // First, and whether there is such a subject or not. What is counted by address is not of one subject.
-    if (!reach.covers([id])) return answerProblem(reply, subjectForbidden(request))
+    if (!reach.coversNow([id])) return answerProblem(reply, subjectForbidden(request))
     // Costs one after the other would find out how much is left of a count that others share.
     const asksOfOthers = rest.ip !== undefined || given !== undefined
     if (reach.isOwn && asksOfOthers) return answerProblem(reply, subjectForbidden(request))

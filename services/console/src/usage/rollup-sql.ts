@@ -75,6 +75,8 @@ export interface RollupSource {
   readonly bucketMs: number
   /** A column that can be asked for as SQL over the table as `u`. Absent: each is a column of the table. */
   readonly columnOf?: (name: string) => string
+  /** The column with the subject's ancestors; absent for a table that has none. */
+  readonly parents?: string
   /** Sums over the table as `u`. */
   readonly sums: Columns
   /** What follows from these sums, whose SQL is given. */
@@ -152,7 +154,7 @@ interface ReadRows {
 function readRows(source: RollupSource, reach: Reach, question: RollupQuery<string>) {
   const { table, bucketMs, sums, rowsWithin, columnOf = (column: string) => `u.${column}` } = source
   const { by } = question
-  const within = withinReach(reach, 'u.subject')
+  const within = withinReach(reach, 'u.subject', source.parents)
   const seen = (name: string) => seenColumn(name, reach, columnOf)
   const filters = filtersOf(seen, question)
   const span = spanSql(question, bucketMs)
@@ -165,9 +167,18 @@ function readRows(source: RollupSource, reach: Reach, question: RollupQuery<stri
     `FROM ${rowsWithin === undefined ? table : `(${rowsOf(rowsWithin(isWithin))})`} AS u`,
     `WHERE ${isWithin}`,
     ...filters.sql,
+    ...(question.within === undefined
+      ? []
+      : [`AND (u.subject IN {within:Array(String)} OR hasAny(${source.parents ?? '[]'}, {within:Array(String)}))`]),
     ...(question.namePrefix === undefined ? [] : [`AND startsWith(${dimensions[0]}, {name_prefix:String})`]),
   ]
-  const params = { ...span.params, ...within.params, ...filters.params, name_prefix: question.namePrefix }
+  const params = {
+    ...span.params,
+    ...within.params,
+    ...filters.params,
+    name_prefix: question.namePrefix,
+    within: question.within,
+  }
   return { read: { dimensions, sums, from }, start: span.start, params }
 }
 

@@ -71,6 +71,11 @@ export function comparedSums(
 
 const usageSums = (question: UsageQuery, units = summedUnits) => comparedSums(question, (of) => sumsOf(of, units))
 
+/** A column of a table that has the subject's ancestors. */
+export const treeColumn = (name: string): string => (name === 'parent' ? 'u.parents[1]' : `u.${name}`)
+
+const treeColumns = { columnOf: treeColumn, parents: 'u.parents' }
+
 const noId = "toUUID('00000000-0000-0000-0000-000000000000')"
 
 /**
@@ -80,11 +85,12 @@ const noId = "toUUID('00000000-0000-0000-0000-000000000000')"
 function rawSource(question: UsageQuery): RollupSource {
   const named = (['subject', 'key_id'] as const).filter((name) => name in question.only)
   const narrowed = named.map((name) => `AND u.${name} IN {only_${name}:Array(String)}`).join(' ')
-  const own = ['ts', ...rollupDimensions, 'cost', 'count', 'adjustment']
+  const own = ['ts', ...rollupDimensions, 'parents', 'cost', 'count', 'adjustment']
   const corrected = Object.entries({ reason: 'reason', mode: 'mode', ip: 'ip', met_limits: 'limits.name' })
   return {
     table: 'decisions',
     bucketMs: question.step === 'minute' ? 60_000 : 900_000,
+    ...treeColumns,
     ...usageSums(question, rawUnits),
     rowsWithin: (within) => `
       SELECT ${own.map((name) => `u.${name} AS ${name}`).join(', ')},
@@ -100,12 +106,14 @@ function rawSource(question: UsageQuery): RollupSource {
 
 /** The smallest table that can answer. Times are cut to its buckets: minutes for step `minute`, else quarter hours. */
 export function usageSource({ isOwn }: Reach, question: UsageQuery): RollupSource {
-  const { step, by, only, except, subjectPrefix } = question
+  const { step, by, only, except, subjectPrefix, within } = question
   const named = [...by, ...Object.keys(only), ...Object.keys(except)]
   if (rawDimensions.some((name) => named.includes(name))) return rawSource(question)
-  if (step === 'minute') return { table: 'usage_1m', bucketMs: 60_000, ...usageSums(question) }
-  const isTotal = !isOwn && subjectPrefix === undefined && !named.includes('subject') && !named.includes('key_id')
-  return { table: isTotal ? 'usage_total_15m' : 'usage_15m', bucketMs: 900_000, ...usageSums(question) }
+  if (step === 'minute') return { table: 'usage_1m', bucketMs: 60_000, ...treeColumns, ...usageSums(question) }
+  const isOfSome = isOwn || subjectPrefix !== undefined || within !== undefined
+  const isTotal = !isOfSome && ['subject', 'key_id', 'parent'].every((name) => !named.includes(name))
+  if (isTotal) return { table: 'usage_total_15m', bucketMs: 900_000, ...usageSums(question) }
+  return { table: 'usage_15m', bucketMs: 900_000, ...treeColumns, ...usageSums(question) }
 }
 
 /** Answers from the rollups; rejects with ClickHouse's error. */

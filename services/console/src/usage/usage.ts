@@ -173,7 +173,10 @@ async function answerQuestion<Dimension extends string>(
   const { path } = route.get
   const { reach } = request
   // First, and whether there is such a subject or not: nothing was read or looked up.
-  if (!reach.covers(listOf(given.subject))) return answerProblem(reply, subjectForbidden(request))
+  const subjects = listOf(given.subject)
+  // Outcomes do not say below whom their subject was.
+  const isReached = route.rows === 'decisions' ? reach.coversNow(subjects) : reach.covers(subjects)
+  if (!isReached) return answerProblem(reply, subjectForbidden(request))
   const pages = openPages(request, path, given, sources.clock.nowMs())
   const format = given.format ?? acceptedFormat(request.headers.accept ?? '')
   reply.header('vary', 'Accept')

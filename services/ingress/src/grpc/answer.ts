@@ -96,8 +96,9 @@ function statusOf(
     const isShort =
       mayRefuse && !chargesBeyond(limit) && state !== undefined && state.remaining < wantedOf(limit, question)
     isOver ||= isRefusing || isShort
-    if (state !== undefined && (tightest === undefined || state.remaining < tightest.state.remaining))
-      tightest = { limit, state }
+    // What an ancestor has left is not for its members to know.
+    if (state === undefined || limit.level !== undefined) continue
+    if (tightest === undefined || state.remaining < tightest.state.remaining) tightest = { limit, state }
   }
   // A denial without bits (Redis is down, an unknown key) is a denial of every descriptor.
   const code = isOver || (!allowed && exceededMask === 0) ? codes.overLimit : codes.ok

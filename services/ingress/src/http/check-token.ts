@@ -1,5 +1,6 @@
 import type { Clock } from '@weir/core/clock.ts'
-import { type Policy, type Token, tokenInForce } from '@weir/policy/policy.ts'
+import { type Token, tokenInForce } from '@weir/policy/access-token.ts'
+import type { Policy } from '@weir/policy/policy.ts'
 import { createAdminCheck } from '@weir/runtime/admin-token.ts'
 
 /**

@@ -64,9 +64,10 @@ export function createReadHeaders({
     for (const { before } of units.values()) if (before?.kind === 'header') charged.add(before.name)
   }
   const names = new Set([...charged, 'authorization', ...keyHeaders])
-  for (const name of [trusted?.subject, trusted?.planHeader]) if (name !== undefined) names.add(name)
+  const trustedNames = [trusted?.subject, trusted?.planHeader, trusted?.parentHeader]
+  for (const name of trustedNames) if (name !== undefined) names.add(name)
   const hyphenedNames = new Set([...names].map(withHyphens))
-  const subjectHeaders = [trusted?.subject ?? '', trusted?.planHeader ?? ''].map(withHyphens)
+  const subjectHeaders = trustedNames.map((name = '') => withHyphens(name))
   const dropped = new Set<string>([...connectionHeaders, ...writtenHeaders, ...overrideHeaders, ...subjectHeaders])
   return {
     /** Names that are never forwarded: those above, and those in which trusted proxies name subjects. */

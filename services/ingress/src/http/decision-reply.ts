@@ -83,9 +83,14 @@ function byHandProblem(reply: HeaderTarget, byHand: ByHand, seconds: number): Pr
   return problem('blocked', 'Blocked', 403, `Requests from this caller are blocked for ${seconds} s.`)
 }
 
-/** What the limit that refused counts, where that is neither the cost nor requests, and how much of it is only held. */
-function countedBy({ decision, limits }: RecordedDecision): { readonly unit?: string; readonly held?: number } {
-  const unit = limits?.find(({ name }) => name === decision.deniedBy)?.unit
+/**
+ * The ancestor whose limit refused; what that limit counts, where that is neither the cost nor requests; and how much
+ * of it is only held, which is not said of an ancestor's.
+ */
+function countedBy({ decision, limits, above }: RecordedDecision) {
+  const { unit, level = 0 } = limits?.find(({ name }) => name === decision.deniedBy) ?? {}
+  const at = above?.[level - 1]?.id
+  if (at !== undefined) return unit === undefined || unit === 'requests' ? { at } : { unit, at }
   if (unit === undefined || unit === 'requests') return {}
   const state = decision.limits.find(({ name }) => name === decision.deniedBy)
   // What is held is neither used nor left. A block leaves nothing either.

@@ -49,7 +49,7 @@ export function addCheckRoutes(
     }
     const headers: string[] = []
     setDecisionHeaders(collector(headers), checked, ports)
-    return sendJson(reply, decisionText(checked), headers)
+    return sendJson(reply, decisionText(checked, isToken(reply.request)), headers)
   }
 
   const partsOf = (request: FastifyRequest, { raw }: FastifyReply, entryPoint: 'check' | 'batch') => {
@@ -88,10 +88,14 @@ export function addCheckRoutes(
       return read.value.wait === undefined ? answerCheck(parts, read.value) : noWaiting
     })
     const settings = batch.value.headers === true ? ports : undefined
-    const results = (await Promise.all(checked)).map((one) => resultText(one, settings))
+    const showsAbove = isToken(request)
+    const results = (await Promise.all(checked)).map((one) => resultText(one, settings, showsAbove))
     return sendJson(reply, `{"results":[${results.join()}]}`, [])
   })
 }
+
+/** Who looks after all subjects sees the limits of those above. */
+const isToken = (request: FastifyRequest) => authorizedCheck(request).principal.kind === 'token'
 
 /** A decision without a record is answered with 503: any other answer would mean that it is counted. */
 const isUnrecorded = ({ decision }: RecordedDecision): boolean => decision.reason === 'journal_full'
@@ -99,13 +103,13 @@ const isUnrecorded = ({ decision }: RecordedDecision): boolean => decision.reaso
 /**
  * The result of one check of a batch, as JSON; with the headers of a check of its own if there are settings for them.
  */
-function resultText(checked: Checked, settings: ReplySettings | undefined): string {
+function resultText(checked: Checked, settings: ReplySettings | undefined, showsAbove: boolean): string {
   if (isProblem(checked)) return JSON.stringify({ problem: checked })
   const headers = new HeaderText()
   if (settings !== undefined) setDecisionHeaders(headers, checked, settings)
   const text = isUnrecorded(checked)
     ? JSON.stringify({ problem: denialProblem(headers, checked) })
-    : decisionText(checked)
+    : decisionText(checked, showsAbove)
   return settings === undefined ? text : `${text.slice(0, -1)},"headers":{${headers.text}}}`
 }
 
@@ -119,17 +123,26 @@ class HeaderText implements HeaderTarget {
 }
 
 /**
- * What the check API answers as JSON, for both outcomes with status 200. Shadow limits are left out, as in the headers.
- * By a template, in a third of the time of JSON.stringify.
+ * What the check API answers as JSON, for both outcomes with status 200. Shadow limits are left out, as in the headers,
+ * and unless `showsAbove`, those of ancestors. By a template, in a third of the time of JSON.stringify.
  */
-export function decisionText({ id, decision, limits = [] }: RecordedDecision): string {
+export function decisionText(recorded: RecordedDecision, showsAbove = false): string {
+  const { id, decision, limits = [] } = recorded
   const { allowed, reason, deniedBy, retryAfterMs } = decision
   let states = ''
-  for (const { name, size, used, remaining, resetMs } of shownStates(decision, limits)) {
-    states += `${states === '' ? '' : ','}{"name":${jsonText(name)},"size":${size},"used":${used},"remaining":${remaining},"reset_ms":${resetMs}}`
+  for (const { name, size, used, remaining, resetMs } of shownStates(decision, limits, showsAbove)) {
+    const at = showsAbove ? atText(recorded, name) : ''
+    states += `${states === '' ? '' : ','}{"name":${jsonText(name)},"size":${size},"used":${used},"remaining":${remaining},"reset_ms":${resetMs}${at}}`
   }
   const beyond = deniedBy === '' ? suspendedText(decision.byHand) : beyondText({ decision, limits })
   return `{"id":${id === undefined ? 'null' : `"${id}"`},"allowed":${allowed},"reason":"${reason}","denied_by":${jsonText(deniedBy)},"retry_after_ms":${retryAfterMs}${beyond},"limits":[${states}]}`
+}
+
+/** At which ancestor a limit counts. */
+function atText({ above, limits }: RecordedDecision, limit: string): string {
+  const { level = 0 } = (above && limits?.find(({ name }) => name === limit)) ?? {}
+  const at = above?.[level - 1]
+  return at === undefined ? '' : `,"at":${jsonText(at.id)}`
 }
 
 const suspendedText = (byHand: ByHand | undefined) =>

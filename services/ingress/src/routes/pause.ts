@@ -3,6 +3,7 @@ import type { Of } from '@weir/api/schema.ts'
 import { pauseMsMax } from '@weir/core/limits/exceeding.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import { didYouMean } from '@weir/core/suggest.ts'
+import { ancestorsOf } from '@weir/policy/ancestors.ts'
 import { explainLimits } from '@weir/policy/match/resolve-limits.ts'
 import type { Subject } from '@weir/policy/policy.ts'
 import { parseDurationMs } from '@weir/policy/policy-values.ts'
@@ -54,7 +55,14 @@ export function addPauseRoute(
     if (!('wrong' in limit) && keyId === '' && limit.by.some(({ kind }) => kind === 'key'))
       return sendProblem(reply, badRequest(`The limit ${limit.name} counts per key: send key instead of subject.`))
     if ('wrong' in limit) return sendProblem(reply, badRequest(limit.wrong))
-    const scope = { subject: subject.id, keyId, ip: '', route: '', method: '' }
+    const scope = {
+      subject: subject.id,
+      keyId,
+      ip: '',
+      route: '',
+      method: '',
+      above: subject.parent && ancestorsOf(subject),
+    }
     const leftMs = await ports.pauses?.pause(limit, scope, ms)
     request.log.info({ subject: subject.id, limit: limit.name, ms, paused: leftMs !== undefined }, 'pause')
     if (leftMs === undefined) return sendProblem(reply.header('retry-after', unavailableRetrySeconds), unavailable)
@@ -76,7 +84,7 @@ function findLimit({ policy }: PolicyView, subject: Subject, name: string): Limi
     return {
       wrong: `The limit ${name} cannot be paused: only limits that count by subject alone or by key alone can be.`,
     }
-  if (explainLimits(policy, subject, undefined).every((one) => one.limit.name !== name)) {
+  if (explainLimits(policy, subject, undefined).every((one) => one.limit.name !== name || one.at !== undefined)) {
     return { wrong: `The limit ${name} does not apply to ${subject.id}.` }
   }
   return limit

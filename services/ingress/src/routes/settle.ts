@@ -2,8 +2,10 @@ import { holdBody, type renewed, settleBody, type settled } from '@weir/api/chec
 import type { Of } from '@weir/api/schema.ts'
 import type { RenewResult, Settlement } from '@weir/core/limits/settlement.ts'
 import type { SettleAnswer, Settling } from '@weir/decide/correct/settle.ts'
+import { ancestorsOf } from '@weir/policy/ancestors.ts'
 import { badRequest, type Problem, problem, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { LivePolicy } from '../policy-view.ts'
 import { forbidden } from './check/answer-check.ts'
 import { authorizedCheck, type CallerAuthorizer, type CheckPrincipal } from './check/authorize-caller.ts'
 import { bodyReader, checkRoute, unitsProblem } from './check/check-body.ts'
@@ -59,7 +61,12 @@ const subjectOf = (principal: CheckPrincipal, { subject }: Of<typeof holdBody>):
  * `POST /v1/settle` replaces what a decision was charged, or holds, by what it really used, once; `POST /v1/release` by
  * nothing; `POST /v1/renew` keeps it held.
  */
-export function addSettleRoutes(app: FastifyInstance, settling: Settling, authorizeCaller: CallerAuthorizer): void {
+export function addSettleRoutes(
+  app: FastifyInstance,
+  settling: Settling,
+  authorizeCaller: CallerAuthorizer,
+  policy: Pick<LivePolicy, 'view'>,
+): void {
   const add = <Body extends typeof settleBody | typeof holdBody>(
     path: string,
     body: Body,
@@ -77,7 +84,10 @@ export function addSettleRoutes(app: FastifyInstance, settling: Settling, author
       if (subject === undefined) {
         return sendProblem(reply, principal.kind === 'token' ? badRequest('Give subject.') : ownDecisionsOnly)
       }
-      return send(reply, id, await answer({ subject, id, isOwn: principal.kind === 'subject' }, found.value))
+      const own = principal.kind === 'subject' ? principal.subject : policy.view.policy.subjects.get(subject)
+      const root = own && ancestorsOf(own).at(-1)?.id
+      const settlement = { subject, root, id, isOwn: principal.kind === 'subject' }
+      return send(reply, id, shownTo(principal, await answer(settlement, found.value)))
     })
   add('/v1/settle', settleBody, readSettleBody, (settlement, { cost, units }) =>
     settling.settle({ ...settlement, cost, units: units && new Map(Object.entries(units)) }),
@@ -85,6 +95,12 @@ export function addSettleRoutes(app: FastifyInstance, settling: Settling, author
   add('/v1/release', holdBody, readHoldBody, (settlement) => settling.settle({ ...settlement, isUnused: true }))
   add('/v1/renew', holdBody, readHoldBody, (settlement) => settling.renew(settlement))
 }
+
+/** What an ancestor has left is not a member's to know. */
+const shownTo = ({ kind }: CheckPrincipal, answer: SettleAnswer | RenewResult) =>
+  kind === 'subject' && answer.kind === 'settled'
+    ? { ...answer, limits: answer.limits.filter(({ at }) => at === undefined) }
+    : answer
 
 function send(reply: FastifyReply, id: string, answer: SettleAnswer | RenewResult): FastifyReply {
   switch (answer.kind) {
@@ -94,7 +110,11 @@ function send(reply: FastifyReply, id: string, answer: SettleAnswer | RenewResul
     }
     case 'settled': {
       const { cost, units, adjustment, correction = null } = answer
-      const limits = answer.limits.map(({ resetMs, ...state }) => ({ ...state, reset_ms: resetMs }))
+      const limits = answer.limits.map(({ resetMs, at, ...state }) => ({
+        ...state,
+        reset_ms: resetMs,
+        ...(at && { at }),
+      }))
       const found: Of<typeof settled> = { id, cost, ...(units && { units }), adjustment, correction, limits }
       return reply.header('cache-control', 'no-store').send(found)
     }

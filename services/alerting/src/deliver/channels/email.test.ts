@@ -82,6 +82,18 @@ test('every recipient gets one message that says what happened, under an id that
   }
 })
 
+test('a mail about the end of an alert answers the mail about that alert', async () => {
+  const period = { period_start: '2026-11-21T00:00:00Z', period_end: '2026-11-22T00:00:00Z', decision_id: 'd' }
+  const ended = { resolves: alertOf('acme').id, reached_at: '2026-11-21T12:00:00Z', reason: 'period_ended' }
+  const data = { limit: 'day', size: 10, used: 8, percent: 80, ...period, ...ended }
+  const id = '01a1fdfa-6d10-4540-81b4-576e9d55a36f'
+  await sender.send(endpoint, { ...alertOf('acme'), id, type: 'weir.quota.resolved', data })
+  const [{ message } = { message: '' }] = received
+  expect(message).toContain(`Message-ID: <${id}.mail@weir>`)
+  expect(message).toContain(`In-Reply-To: <${ended.resolves}.mail@weir>`)
+  expect(message).toContain('Subject: Resolved: acme has used 80% of its limit day')
+})
+
 test('a subject is text and nothing else: neither markup nor a header of its own', async () => {
   await sender.send(endpoint, alertOf('<b>&"x"\r\nBcc: me@example.com'))
   const [{ to, message } = { to: [], message: '' }] = received

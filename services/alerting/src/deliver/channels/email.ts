@@ -131,11 +131,13 @@ export const email: Channel<Email> = {
       )
     }
     const url = linkOf('unsubscribe', mailHashOf(endpoint.name), alert, tools)
+    const messageIdOf = (id: string) => `<${id}.${endpoint.name}@weir>`
     const oneClick = { 'List-Unsubscribe': `<${url}>`, 'List-Unsubscribe-Post': 'List-Unsubscribe=One-Click' }
     return tools.mailer.send({
       to: [...endpoint.to],
       // The same for each attempt: a mailbox that got two shows one.
-      messageId: `<${alert.id}.${endpoint.name}@weir>`,
+      messageId: messageIdOf(alert.id),
+      ...(alert.type === 'weir.quota.resolved' ? { inReplyTo: messageIdOf(alert.data.resolves) } : {}),
       ...(confirm === ''
         ? (ownBodies(endpoint, alert, url, tools.templates) ?? weirsBodies(alert, url))
         : confirmBodies(alert.subject, confirm)),

@@ -94,6 +94,18 @@ describe('sending to PagerDuty', () => {
     expect([first, second]).toEqual([alert.id, alert.id])
   })
 
+  it('resolves the incident of the alert that is over', async () => {
+    const { send, received } = await open(202)
+    const data = { ...alert.data, resolves: alert.id, reached_at: alert.time, reason: 'period_ended' }
+    const id = '01a1fdfa-6d10-4540-81b4-576e9d55a36f'
+    await send(endpoint, { ...alert, id, type: 'weir.quota.resolved', data })
+    expect(JSON.parse(received[0]?.body ?? '')).toEqual({
+      routing_key: key,
+      event_action: 'resolve',
+      dedup_key: alert.id,
+    })
+  })
+
   it('shortens a summary that is longer than PagerDuty accepts', async () => {
     const { send, received } = await open(202)
     await send(endpoint, { ...alert, subject: 'x'.repeat(2_000) })

@@ -9,7 +9,8 @@ const integrationKey = secretOf('the integration key of 32 letters and digits', 
 /** PagerDuty accepts summaries of as many characters. */
 const summaryMax = 1_024
 
-/** A service of PagerDuty, by its Events API v2. An alert that is sent again joins the incident that it opened. */
+/** A service of PagerDuty, by its Events API v2. An alert that is sent again joins the incident that it opened, and the
+ * alert that resolves it resolves the incident. */
 export const pagerduty: Channel<EndpointOf<'pagerduty'>> = {
   // The event is malformed, and will be the next time.
   verdicts: { 400: 'final' },
@@ -19,8 +20,12 @@ export const pagerduty: Channel<EndpointOf<'pagerduty'>> = {
     const key = integrationKey.read(tools.environment, secretEnv)
     if (key === undefined) return unsent(`${secretEnv} does not contain an integration key`)
     const { id, type, subject, time, data } = alert
+    const send = (event: object) => post(tools, { url, allowPrivate: false, body: JSON.stringify(event) })
+    if (alert.type === 'weir.quota.resolved') {
+      return send({ routing_key: key, event_action: 'resolve', dedup_key: alert.data.resolves })
+    }
     const { title, lines } = describeAlert(alert)
-    const event = {
+    return send({
       routing_key: key,
       event_action: 'trigger',
       dedup_key: id,
@@ -35,7 +40,6 @@ export const pagerduty: Channel<EndpointOf<'pagerduty'>> = {
         class: type,
         custom_details: { ...data, description: lines.join('\n') },
       },
-    }
-    return post(tools, { url, allowPrivate: false, body: JSON.stringify(event) })
+    })
   },
 }

@@ -1,0 +1,76 @@
+import { limitsPerDecisionMax } from '@weir/core/limits/limit.ts'
+import { isOfPlan } from '../match/resolve-limits.ts'
+import type { Plan, Policy } from '../policy.ts'
+
+/** Subjects from a topmost one down to those that call: a company, a department, a team, a member. */
+export const levelsMax = 4
+
+/** A subject by what levels are checked by; its plan is undefined where that is wrong by itself. */
+export interface Level {
+  readonly parent: string | undefined
+  readonly plan: Plan | undefined
+}
+
+/** Checks who may stand above whom. */
+export class LevelRules {
+  readonly #policy: Pick<Policy, 'limitsForAll' | 'routes'>
+  /** By the names of plans from a subject up. There are few chains of plans, and a million subjects. */
+  readonly #faults = new Map<string, string | undefined>()
+
+  constructor(policy: Pick<Policy, 'limitsForAll' | 'routes'>) {
+    this.#policy = policy
+  }
+
+  /** Returns why a subject cannot stand below its parent; undefined if it can. */
+  faultOf(id: string, levelOf: (id: string) => Level | undefined): string | undefined {
+    const plans: Plan[] = []
+    let isWhole = true
+    let next: string | undefined = id
+    for (let height = 0; next !== undefined; height += 1) {
+      if (height === levelsMax) return `a tree has at most ${levelsMax} levels, and no subject is below itself`
+      const level = levelOf(next)
+      if (level === undefined) return `there is no subject ${JSON.stringify(next)}`
+      if (level.plan === undefined) isWhole = false
+      else plans.push(level.plan)
+      next = level.parent
+    }
+    return isWhole ? this.#faultOfPlans(plans) : undefined
+  }
+
+  #faultOfPlans(plans: readonly Plan[]): string | undefined {
+    const text = plans.map(({ name }) => name).join('\n')
+    if (!this.#faults.has(text)) this.#faults.set(text, faultOfPlans(plans, this.#policy))
+    return this.#faults.get(text)
+  }
+}
+
+/** A name says in which count a request was refused, so it is met at one level alone. */
+function faultOfPlans(
+  [own, ...above]: readonly Plan[],
+  { limitsForAll, routes }: Pick<Policy, 'limitsForAll' | 'routes'>,
+): string | undefined {
+  if (own === undefined) return undefined
+  const namesOf = ({ limits }: Pick<Plan, 'limits'>, plan: Plan) =>
+    limits.filter((limit) => isOfPlan(limit, plan.name)).map(({ name }) => name)
+  const always = [...namesOf(own, own), ...namesOf({ limits: limitsForAll }, own)]
+  const lists = [...new Set(routes.map(({ limits }) => limits))].map((limits) => [
+    ...always,
+    ...namesOf({ limits }, own),
+  ])
+  const met = new Map([...always, ...lists.flat()].map((name) => [name, own.name]))
+  const most = Math.max(new Set(always).size, ...lists.map((names) => new Set(names).size))
+  let count = most
+  for (const plan of above) {
+    for (const name of namesOf(plan, plan)) {
+      const other = met.get(name)
+      if (other !== undefined) {
+        const where = other === plan.name ? `of plan ${other}` : `of plans ${other} and ${plan.name}`
+        return `the limit ${name} ${where} would count at two levels; a limit counts at one`
+      }
+      met.set(name, plan.name)
+      count += 1
+    }
+  }
+  if (count <= limitsPerDecisionMax) return undefined
+  return `adds up to ${count} limits over its levels; a decision can have at most ${limitsPerDecisionMax}`
+}
