@@ -280,7 +280,7 @@ test('A reset resolves at once; a count that Redis lost resolves nothing', async
   await use(900)
   const alert = await reached(80)
   const watch = process()
-  await redis.del(`weir:1:{${subject}}:month`)
+  await redis.del(`weir:1:{company%20of%20${subject}}:month:of=${subject}`)
   for (let rounds = 0; rounds < 3; rounds += 1) {
     await watch.round()
     clock.ms += minuteMs
