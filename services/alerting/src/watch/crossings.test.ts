@@ -47,6 +47,28 @@ const decision = (used: number, resetMs: number, subject = 'acme') => ({
 })
 
 describe('findCrossings', () => {
+  it('says what a limit counts, and of money in which currency', () => {
+    const measured = requirePolicy(
+      `
+version: 1
+rateCards: { usd: { currency: USD, unknown: count, prices: [{ from: 2026-01-01T00:00:00Z, prices: { requests: "1" } }] } }
+plans: { free: { limits: [money, tokens, asked] } }
+limits:
+  money: { algorithm: fixed_window, size: "20.00", period: day, unit: usd, mode: shadow }
+  tokens: { algorithm: fixed_window, size: 10, period: day, unit: tokens }
+  asked: { algorithm: fixed_window, size: 10, period: day, unit: requests }
+subjects: { acme: { plan: free } }
+`,
+      'weir.yaml',
+    )
+    const limits = ['money', 'tokens', 'asked'].map((name) => {
+      const size = name === 'money' ? 20_000_000_000 : 10
+      return { name, size, used: size, remaining: 0, reset_ms: dayMs / 2 }
+    })
+    const found = findCrossings(measured, { ...decision(0, 0), limits }, kathmanduMidnightMs + dayMs / 2)
+    expect(found.map((one) => one.measured)).toEqual([{ unit: 'usd', currency: 'USD' }, { unit: 'tokens' }, undefined])
+  })
+
   it('is about the ancestor that a limit counts, in its calendar, and about a key by its own version', () => {
     const sha256 = 'a'.repeat(64)
     const tree = requirePolicy(

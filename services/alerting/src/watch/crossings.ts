@@ -68,6 +68,13 @@ function thresholdsOf(limit: Limit, policy: Policy, subject: string): readonly T
   return [...limit.thresholds, ...added.map((percent) => ({ percent }))]
 }
 
+/** What a limit counts besides costs and requests. */
+function measuredBy({ unit }: Limit, { rateCards }: Policy): Crossing['measured'] {
+  if (unit === undefined || unit === 'requests') return undefined
+  const currency = rateCards.get(unit)?.currency
+  return currency === undefined ? { unit } : { unit, currency }
+}
+
 /** Whether customers choose percentages for limits of this span. A minute is over before anybody reads a mail. */
 export const hasChosen = (span: Limit['span']): boolean => span.kind === 'period' && span.unit !== 'minute'
 
@@ -87,7 +94,8 @@ export function findCrossings(policy: Policy, record: DecisionRecordV1, tsMs: nu
     const known = at === undefined ? (ofKey ?? own) : policy.subjects.get(at)
     const limit = known?.ownLimits?.get(name) ?? policy.limits.get(name)
     if (limit === undefined) continue
-    const about = { subject, limit: name, size, used, decisionId, decidedMs: tsMs, by, trace }
+    const measured = measuredBy(limit, policy)
+    const about = { subject, limit: name, size, used, decisionId, decidedMs: tsMs, by, trace, measured }
     const keyOf = (threshold: string, periodStart: string) =>
       claimKey({ subject, limit: name, size, threshold, periodStart })
     if (isBlockedBy(limit, record)) {
