@@ -4,7 +4,6 @@ import { systemClock } from '@weir/core/clock.ts'
 import { createMemoryDecisionLog } from '@weir/decide/testing/memory-decision-log.ts'
 import { openMemoryIngress, sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
-import { createLayers } from '@weir/redis/layers/all-layers.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { RedisSettlements } from '@weir/redis/settlements.ts'
 import { expect, inject, onTestFinished, test } from 'vitest'
@@ -37,14 +36,8 @@ async function open(more?: string) {
   const log = createMemoryDecisionLog()
   const common = { clock: systemClock, periodBoundaries: createBoundaryCache(), deadlineMs: 20_000 }
   const inner = new RedisLimitStore({ redis, ...common })
-  const layers = createLayers(inner, { ...common, processes: () => 1 })
   const settlements = new RedisSettlements({ redis, owner: 'one', answerMs: 20_000 })
-  const apps = await openMemoryIngress(policyText(mark, more), {
-    store: layers.store,
-    log,
-    clock: systemClock,
-    settlements,
-  })
+  const apps = await openMemoryIngress(policyText(mark, more), { store: inner, log, clock: systemClock, settlements })
   onTestFinished(async () => {
     await apps.proxy.close()
     await apps.api.close()
@@ -63,7 +56,6 @@ async function open(more?: string) {
   }
   const replace = (text: string) => {
     apps.ports.policy.replace(requirePolicy(text, 'weir.yaml'))
-    layers.invalidate()
   }
   return { mark, redis, log, named, post, check, used, replace }
 }

@@ -25,7 +25,7 @@ test('An alert of a limit that counts money or tokens says so', () => {
     const data = { ...of, size: 20_000_000_000, ...more }
     return describeAlert({ id: '', subject: 'acme', time: '', type: 'weir.quota.reached', data }).lines[0]
   }
-  expect(lineOf({ unit: 'usd', currency: 'USD', used: 16_005_000_000 })).toBe('Used: 16.005 USD of 20 USD')
+  expect(lineOf({ unit: 'usd', currency: 'USD', used: 16_005_000_000 })).toBe('Used: 16.005 USD of 20.00 USD')
   expect(lineOf({ unit: 'tokens', used: 9 })).toBe('Used: 9 of 20,000,000,000 tokens')
 })
 
