@@ -17,6 +17,25 @@ const workers = 40
 const sizes = { many: 1_000_000_000, few: 200_000 * minutes }
 const planOf = (at: number) => (at % 2 === 0 ? 'many' : 'few')
 
+/** Whom each is below, the nearest first: a team, a division and a company. */
+const parentsOf = (at: number): readonly string[] => [`team-${at % 4}`, `division-${at % 2}`, 'company']
+/** Dollars a month at each level, so that each of them is met. */
+const caps = { team: 5 * minutes, division: 9 * minutes, company: 17 * minutes }
+type Level = keyof typeof caps
+const levelOf = (id: string) => id.replace(/-\d+$/, '') as Level
+const above = [...new Set(names.flatMap((_, at) => parentsOf(at)))]
+
+/** Dollars a million tokens. */
+const prices = {
+  large: { input_tokens: 3, output_tokens: 15 },
+  small: { input_tokens: 0.25, output_tokens: 2 },
+} as const
+/** What tokens cost, in billionths: exact, as a dollar a million is a thousand of them. */
+const nanosOf = (model: string, { input_tokens: input, output_tokens: output }: Readonly<Record<string, number>>) => {
+  const price = model === 'small' ? prices.small : prices.large
+  return (input ?? 0) * price.input_tokens * 1_000 + (output ?? 0) * price.output_tokens * 1_000
+}
+
 interface Play {
   /** What all meters have. */
   readonly meter: { readonly unsaid?: 'hold'; readonly drain: boolean }
@@ -31,8 +50,33 @@ const policyFor = (url: string, meter: Play['meter']) => {
   const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
   return JSON.stringify({
     version: 1,
-    plans: { many: { limits: ['many'] }, few: { limits: ['few'] } },
-    limits: { many: { ...tokens, size: sizes.many }, few: { ...tokens, size: sizes.few } },
+    rateCards: {
+      usd: {
+        currency: 'USD',
+        per: 1_000_000,
+        unknown: 'refuse',
+        prices: Object.entries(prices).map(([model, of]) => ({
+          model,
+          from: '2026-01-01T00:00:00Z',
+          prices: Object.fromEntries(Object.entries(of).map(([unit, price]) => [unit, String(price)])),
+        })),
+      },
+    },
+    plans: {
+      many: { limits: ['many'] },
+      few: { limits: ['few'] },
+      ...Object.fromEntries(Object.keys(caps).map((level) => [level, { limits: [`${level}-usd`] }])),
+    },
+    limits: {
+      many: { ...tokens, size: sizes.many },
+      few: { ...tokens, size: sizes.few },
+      ...Object.fromEntries(
+        Object.entries(caps).map(([level, size]) => [
+          `${level}-usd`,
+          { ...tokens, unit: 'usd', size: size.toFixed(2) },
+        ]),
+      ),
+    },
     meters: {
       chat: { preset: 'openai', includeUsage: meter.drain, ...meter },
       messages: { preset: 'anthropic', ...meter, drain: true },
@@ -42,9 +86,18 @@ const policyFor = (url: string, meter: Play['meter']) => {
       { match: 'POST /v1/chat/completions', meter: 'chat' },
       { match: 'POST /v1/messages', meter: 'messages' },
     ],
-    subjects: Object.fromEntries(
-      names.map((name, at) => [name, { plan: planOf(at), keys: [{ sha256: sha256(name) }] }]),
-    ),
+    subjects: {
+      company: { plan: 'company' },
+      'division-0': { plan: 'division', parent: 'company' },
+      'division-1': { plan: 'division', parent: 'company' },
+      ...Object.fromEntries([0, 1, 2, 3].map((at) => [`team-${at}`, { plan: 'team', parent: `division-${at % 2}` }])),
+      ...Object.fromEntries(
+        names.map((name, at) => [
+          name,
+          { plan: planOf(at), parent: `team-${at % 4}`, keys: [{ sha256: sha256(name) }] },
+        ]),
+      ),
+    },
   })
 }
 
@@ -93,11 +146,15 @@ interface Booked {
   readonly input: string
   readonly output: string
   readonly tokens: string
+  readonly usd: string
+  readonly heldUsd: string
+  readonly model: string
 }
 
 /** Each admission with what it held, and its settlement. */
 const bookedQuery = `SELECT toString(d.id) AS id, d.subject AS subject, toString(d.held['tokens']) AS held, toString(c.n) AS settlements, c.basis AS basis,
-    toString(c.units['input_tokens']) AS input, toString(c.units['output_tokens']) AS output, toString(c.units['tokens']) AS tokens
+    toString(c.units['input_tokens']) AS input, toString(c.units['output_tokens']) AS output, toString(c.units['tokens']) AS tokens,
+    toString(c.units['usd']) AS usd, toString(d.held['usd']) AS heldUsd, d.dims['model'] AS model
   FROM weir.decisions AS d
   LEFT JOIN (SELECT corrects AS id, count() AS n, any(basis) AS basis, any(units) AS units FROM weir.decisions WHERE count = 0 GROUP BY id) AS c ON c.id = d.id
   WHERE d.count > 0 AND d.outcome = 'allow'`
@@ -138,6 +195,7 @@ async function playAndCompare({ meter, ingress = 2, strike }: Play): Promise<voi
     for (const row of await readBooks(stack)) booked.set(row.id, [...(booked.get(row.id) ?? []), row])
     const count = { reported: 0, bound: 0, held: 0 }
     const billed = new Map<string, number>()
+    const spent = new Map<string, number>()
     const wrong: string[] = []
     for (const [id, bill] of supplier.bills) {
       const [row, ...more] = booked.get(id) ?? []
@@ -147,27 +205,40 @@ async function playAndCompare({ meter, ingress = 2, strike }: Play): Promise<voi
         continue
       }
       billed.set(row.subject, (billed.get(row.subject) ?? 0) + tokens)
+      const nanos = nanosOf(row.model, { ...bill })
+      for (const one of parentsOf(names.indexOf(row.subject))) spent.set(one, (spent.get(one) ?? 0) + nanos)
       if (row.settlements === '0') count.held += 1
       else if (row.basis === 'reported') count.reported += 1
       else count.bound += 1
-      const isEqual = Number(row.input) === bill.input_tokens && Number(row.output) === bill.output_tokens
-      const isKept = row.settlements === '0' || (row.basis === 'bound' && row.tokens === row.held)
-      if (tokens > Number(row.held) || (row.basis === 'reported' ? !isEqual : !isKept))
+      const isEqual =
+        Number(row.input) === bill.input_tokens &&
+        Number(row.output) === bill.output_tokens &&
+        Number(row.usd) === nanos
+      const isKept =
+        row.settlements === '0' || (row.basis === 'bound' && row.tokens === row.held && row.usd === row.heldUsd)
+      if (tokens > Number(row.held) || nanos > Number(row.heldUsd) || (row.basis === 'reported' ? !isEqual : !isKept))
         wrong.push(`${id}: billed ${tokens}, ${JSON.stringify(row)}`)
     }
     tell(`${supplier.bills.size} bills: ${JSON.stringify(count)}`)
     expect(wrong).toEqual([])
     // What was held and never settled stays charged: nobody gets more than there is, whatever was killed.
-    const above = names.filter((name, at) => (billed.get(name) ?? 0) > sizes[planOf(at)])
+    const over = names.filter((name, at) => (billed.get(name) ?? 0) > sizes[planOf(at)])
+    over.push(...above.filter((one) => (spent.get(one) ?? 0) > caps[levelOf(one)] * 1e9))
+    for (const [level, cap] of Object.entries(caps)) {
+      const dollars = above.filter((one) => levelOf(one) === level).map((one) => (spent.get(one) ?? 0) / 1e9)
+      tell(`at most ${Math.max(...dollars)} of ${cap} dollars billed to a ${level}`)
+    }
     const most = Math.max(...names.map((name, at) => (planOf(at) === 'few' ? (billed.get(name) ?? 0) : 0)))
     tell(`at most ${most} of ${sizes.few} tokens billed`)
-    expect([above, count.reported > 0, answered.refused > 0]).toEqual([[], true, true])
+    expect([over, count.reported > 0, answered.refused > 0]).toEqual([[], true, true])
     if (struck.every((what) => !mayLeaveHeld.has(what))) expect(count.held).toBe(0)
     if (struck.length === 0) expect(count).toEqual({ reported: supplier.bills.size, bound: 0, held: 0 })
     const held = [...booked.values()].flat().filter(({ settlements }) => settlements === '0')
-    for (const { id, subject } of held) {
+    for (const { id, subject, model } of held) {
       const { input_tokens = 0, output_tokens = 0 } = supplier.bills.get(id) ?? {}
-      await settleHeld(stack, { subject, id }, { input_tokens, output_tokens, tokens: input_tokens + output_tokens })
+      const usd = nanosOf(model, { input_tokens, output_tokens })
+      const units = { input_tokens, output_tokens, tokens: input_tokens + output_tokens, usd }
+      await settleHeld(stack, { subject, id }, units)
     }
     await untilSettled(stack)
     expect((await readBooks(stack)).filter(({ settlements }) => settlements !== '1')).toEqual([])
