@@ -17,7 +17,7 @@ export const keyOf = (subject: string): string => `weir_failure_${subject}_01234
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 
 /** Trees: companies with teams, and those who call below the teams. */
-export const [companies, teams] = [2, 4]
+const [companies, teams] = [2, 4]
 const treeSubjects = [
   ...Array.from({ length: companies }, (_, index) => `  company-${index}: { plan: company }`),
   ...Array.from(
