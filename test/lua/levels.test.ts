@@ -4,7 +4,6 @@ import { systemClock } from '@weir/core/clock.ts'
 import { createMemoryDecisionLog } from '@weir/decide/testing/memory-decision-log.ts'
 import { openMemoryIngress, sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
-import { createLayers } from '@weir/redis/layers/all-layers.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { RedisSettlements } from '@weir/redis/settlements.ts'
 import { expect, inject, onTestFinished, test } from 'vitest'
@@ -37,14 +36,8 @@ async function open(more?: string) {
   const log = createMemoryDecisionLog()
   const common = { clock: systemClock, periodBoundaries: createBoundaryCache(), deadlineMs: 20_000 }
   const inner = new RedisLimitStore({ redis, ...common })
-  const layers = createLayers(inner, { ...common, processes: () => 1 })
   const settlements = new RedisSettlements({ redis, owner: 'one', answerMs: 20_000 })
-  const apps = await openMemoryIngress(policyText(mark, more), {
-    store: layers.store,
-    log,
-    clock: systemClock,
-    settlements,
-  })
+  const apps = await openMemoryIngress(policyText(mark, more), { store: inner, log, clock: systemClock, settlements })
   onTestFinished(async () => {
     await apps.proxy.close()
     await apps.api.close()
@@ -63,7 +56,6 @@ async function open(more?: string) {
   }
   const replace = (text: string) => {
     apps.ports.policy.replace(requirePolicy(text, 'weir.yaml'))
-    layers.invalidate()
   }
   return { mark, redis, log, named, post, check, used, replace }
 }
@@ -180,4 +172,35 @@ test('a subject that is moved counts at its new ancestors from then on, and keep
   await check('r1', { cost: 1 })
   expect(await used('r1')).toEqual({ 'member-month': 1, burst: 1 })
   expect(await used('b1')).toMatchObject({ 'company-month': 15 })
+})
+
+test("a key's own size holds for that key alone", async () => {
+  const mark = randomUUID()
+  const redis = await openLimiterRedis(inject('redisUrl'))
+  const common = { clock: systemClock, periodBoundaries: createBoundaryCache(), deadlineMs: 20_000 }
+  const store = new RedisLimitStore({ redis, ...common })
+  const keys = ['laptop', 'agent'].map((id) => {
+    const own = id === 'agent' ? ', limits: { a-key: { size: 2 } }' : ''
+    return `{ sha256: "${sha256(`${id}-${mark}`)}", id: ${id}${own} }`
+  })
+  const text = `
+version: 1
+plans: { member: { limits: [a-key] } }
+limits: { a-key: { algorithm: fixed_window, size: 5, window: 1h, by: [key] } }
+subjects: { u-${mark}: { plan: member, keys: [${keys.join(', ')}] } }
+`
+  const apps = await openMemoryIngress(text, { store, log: createMemoryDecisionLog(), clock: systemClock })
+  onTestFinished(async () => {
+    await apps.proxy.close()
+    await apps.api.close()
+    store.close()
+  })
+  const admitted = async (id: string) => {
+    const headers = { authorization: `Bearer ${id}-${mark}`, 'content-type': 'application/json' }
+    const answers = Array.from({ length: 8 }, () =>
+      apps.api.inject({ method: 'POST', url: '/v1/check', headers, payload: '{}' }),
+    )
+    return (await Promise.all(answers)).filter((answer) => answer.json().allowed).length
+  }
+  expect([await admitted('agent'), await admitted('laptop')]).toEqual([2, 5])
 })

@@ -154,7 +154,8 @@ describe('a charge whose reply came too late', () => {
       charged: 'unknown',
     })
     await vi.waitFor(() => expect(store.counters.lateRefunds).toBe(1), recoveryMs)
-    expect(await usedOf(store, limit)).toBe(0)
+    // A busy machine may make the store give up this look, too.
+    await vi.waitFor(async () => expect(await usedOf(store, limit)).toBe(0), recoveryMs)
     expect(store.counters).toMatchObject({ lateRefunds: 1, lateRefundsLost: 0 })
   })
 

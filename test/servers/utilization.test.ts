@@ -191,7 +191,7 @@ test('a share of exactly 0.7 is at least 0.7, and not below it', async () => {
   const given = { from: new Date(startMs).toISOString(), to: new Date(startMs + 2 * dayMs).toISOString() }
   expect(modelOf(given, undefined).map(({ share }) => share)).not.toEqual([])
   const decisionAt = (used: number) => `INSERT INTO weir.decisions (id, ts, subject, outcome, cost, count, limits)
-    SELECT generateUUIDv7(), fromUnixTimestamp64Milli(toInt64(${startMs - dayMs}), 'UTC'), 'seven', 'allow', 1, 1, [('exact', 10, ${used}, 0, 0, map())]`
+    SELECT generateUUIDv7(), fromUnixTimestamp64Milli(toInt64(${startMs - dayMs}), 'UTC'), 'seven', 'allow', 1, 1, [('exact', 10, ${used}, 0, 0, map(), '')]`
   await tables.client.command({ query: decisionAt(7) })
   const asked = { from: '2026-11-09', to: '2026-11-10', subject: 'seven' }
   expect((await ask({ ...asked, share_from: '0.7' })).map(({ used, size }) => [used, size])).toEqual([['7', '10']])

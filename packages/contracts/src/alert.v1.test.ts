@@ -95,10 +95,10 @@ test('the published schema has every type with its fields, and no other', () => 
     const optional = Object.keys(properties).filter((name) => !required.includes(name))
     const known = {
       'weir.alerts.digest': ['alerts'],
-      'weir.quota.reached': ['by'],
-      'weir.quota.resolved': ['by'],
-      'weir.quota.forecast': ['by'],
-      'weir.limit.blocked': ['by', 'more'],
+      'weir.quota.reached': ['by', 'unit', 'currency'],
+      'weir.quota.resolved': ['by', 'unit', 'currency'],
+      'weir.quota.forecast': ['by', 'unit', 'currency'],
+      'weir.limit.blocked': ['by', 'unit', 'currency', 'more'],
     }
     expect(optional).toEqual(Object.entries(known).find(([name]) => name === type)?.[1] ?? [])
     const needed = Object.entries(properties).filter(([name]) => required.includes(name))

@@ -69,9 +69,14 @@ export const alertFields = {
 /** One alert in a digest; `title` says what happened, in a sentence. */
 type DigestedAlertV1 = Readonly<Record<'id' | 'type' | 'time' | 'title', string>>
 
-/** What the limit counted by beyond the subject, as the decision's record has it; absent for nothing. */
+/**
+ * What the limit counted by beyond the subject, as the decision's record has it; absent for nothing. What it counts, if
+ * neither costs nor requests; and if that is money its currency: `size` and `used` are billionths of it.
+ */
 interface CountedBy {
   readonly by?: Readonly<Record<string, string>>
+  readonly unit?: string
+  readonly currency?: string
 }
 
 /** Fields that alerts have only where there is something to say. */
@@ -124,7 +129,13 @@ const isTexts = (value: unknown) => isFields(value) && Object.values(value).ever
 const digestedFields: Checks<keyof DigestedAlertV1> = { id: isUuid, type: isText, time: isText, title: isText }
 const isDigested = (value: unknown) =>
   Array.isArray(value) && value.every((one) => isFields(one) && wrongField(one, digestedFields) === undefined)
-const optionalFields: Checks = { by: isOptional(isTexts), more: isOptional(isCount), alerts: isOptional(isDigested) }
+const optionalFields: Checks = {
+  by: isOptional(isTexts),
+  unit: isOptional(isText),
+  currency: isOptional(isText),
+  more: isOptional(isCount),
+  alerts: isOptional(isDigested),
+}
 
 const timeForm = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$/
 /** ClickHouse's days end in 2149, and a time of another century is a mistake. */

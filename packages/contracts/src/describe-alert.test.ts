@@ -19,6 +19,16 @@ test('A sudden change says which requests it counted, and which way they changed
   ])
 })
 
+test('An alert of a limit that counts money or tokens says so', () => {
+  const of = { limit: 'month', percent: 80, decision_id: 'd', period_start: '', period_end: '' }
+  const lineOf = (more: { readonly unit: string; readonly currency?: string; readonly used: number }) => {
+    const data = { ...of, size: 20_000_000_000, ...more }
+    return describeAlert({ id: '', subject: 'acme', time: '', type: 'weir.quota.reached', data }).lines[0]
+  }
+  expect(lineOf({ unit: 'usd', currency: 'USD', used: 16_005_000_000 })).toBe('Used: 16.005 USD of 20.00 USD')
+  expect(lineOf({ unit: 'tokens', used: 9 })).toBe('Used: 9 of 20,000,000,000 tokens')
+})
+
 test('The end of an alert says what it was about and why it is over; what is used now unless its period has ended', () => {
   const period = { period_start: '2026-11-21T00:00:00.000Z', period_end: '2026-11-22T00:00:00.000Z' }
   const of = { limit: 'day', size: 2_000, used: 850, percent: 80, decision_id: 'd', resolves: '2ed6657d', ...period }

@@ -1,4 +1,4 @@
-import { average, count as number, written } from '@weir/core/format.ts'
+import { average, count as number, quantity, written } from '@weir/core/format.ts'
 import { quoted, unlinked } from '@weir/core/printable.ts'
 import type { AlertOf, AlertV1 } from './alert.v1.ts'
 
@@ -20,6 +20,12 @@ function namesOf(subject: string): readonly [who: string, whose: string] {
 /** A line for each value that the limit counted by: `ip: 192.0.2.1`. All but addresses are words of callers. */
 const countedBy = (by: Readonly<Record<string, string>> = {}) =>
   Object.entries(by).map(([part, value]) => `${part}: ${part === 'ip' ? value : quoted(value)}`)
+
+/** How much of a size is used: `16 USD of 20 USD`, `80 of 100 tokens`. */
+function usedOf({ used, size, unit, currency }: AlertOf<'weir.quota.forecast' | 'weir.quota.reached'>['data']) {
+  const what = unit === undefined || currency !== undefined ? '' : ` ${unit}`
+  return `Used: ${quantity(used, currency)} of ${quantity(size, currency)}${what}`
+}
 
 /** Returns a line for each alert that a digest names. */
 export const digestLines = ({ data: { alerts = [] } }: AlertOf<'weir.alerts.digest'>): readonly string[] =>
@@ -48,12 +54,12 @@ const resolvedReasons: Readonly<Record<string, string>> = {
 }
 
 function describeResolved({ subject, data }: AlertOf<'weir.quota.resolved'>) {
-  const { limit, size, used, percent, reason, by, resolves, reached_at } = data
+  const { limit, percent, reason, by, resolves, reached_at } = data
   return {
     title: `Resolved: ${unlinked(subject)} has used ${percent}% of its limit ${limit}`,
     lines: [
       `Reason: ${resolvedReasons[reason] ?? reason}`,
-      ...(reason === 'period_ended' ? [] : [`Used: ${number(used)} of ${number(size)}`]),
+      ...(reason === 'period_ended' ? [] : [usedOf(data)]),
       ...countedBy(by),
       `Alert: ${resolves}, ${time(reached_at)}`,
     ],
@@ -70,14 +76,14 @@ export function describeAlert(alert: AlertV1): { readonly title: string; readonl
   switch (alert.type) {
     case 'weir.quota.reached':
     case 'weir.quota.forecast': {
-      const { limit, size, used, period_start, period_end, decision_id, by } = alert.data
+      const { limit, period_start, period_end, decision_id, by } = alert.data
       const isForecast = alert.type === 'weir.quota.forecast'
       return {
         title: isForecast
           ? `At this rate, ${subject} will use up its limit ${limit} before the period ends`
           : `${subject} has used ${alert.data.percent}% of its limit ${limit}`,
         lines: [
-          `Used: ${number(used)} of ${number(size)}`,
+          usedOf(alert.data),
           ...countedBy(by),
           ...(isForecast ? [`Runs out: about ${time(alert.data.runs_out)}`] : []),
           `Period: ${time(period_start)} to ${time(period_end)}`,
@@ -93,7 +99,7 @@ export function describeAlert(alert: AlertV1): { readonly title: string; readonl
       return { title, lines: [`Cost so far: ${amount} of ${budget} ${currency}`, `Period: ${period}`] }
     }
     case 'weir.limit.blocked': {
-      const { limit, size, until, decision_id, by, more } = alert.data
+      const { limit, size, currency, until, decision_id, by, more } = alert.data
       if (more !== undefined) {
         return {
           title: `Further blocks of ${subject} by the limit ${limit}: ${number(more)}`,
@@ -102,7 +108,12 @@ export function describeAlert(alert: AlertV1): { readonly title: string; readonl
       }
       return {
         title: `${subject} is blocked by the limit ${limit}`,
-        lines: [...countedBy(by), `Until: ${time(until)}`, `Limit size: ${number(size)}`, `Decision: ${decision_id}`],
+        lines: [
+          ...countedBy(by),
+          `Until: ${time(until)}`,
+          `Limit size: ${quantity(size, currency)}`,
+          `Decision: ${decision_id}`,
+        ],
       }
     }
     case 'weir.denied_rate.high':

@@ -1,4 +1,5 @@
 import type { Explanation } from '@weir/api/decisions.ts'
+import { definedFields } from '@weir/core/defined-fields.ts'
 import { algorithmFacts } from '@weir/core/limits/algorithm-facts.ts'
 import { blockMsMaxOf } from '@weir/core/limits/exceeding.ts'
 import {
@@ -39,6 +40,10 @@ function resetAtMs({ met, remaining, reset_ms: resetMs }: JudgedLimit, tsMs: num
   return Math.abs(endMs - recordedMs) <= Math.min(skewMsMax, stepMs / 4) ? endMs : recordedMs
 }
 
+/** The settings of a limit that the policy of then had. */
+const settingsOf = ({ met }: JudgedLimit) =>
+  definedFields({ algorithm: met?.limit.algorithm, mode: met?.limit.mode, currency: met?.limit.currency })
+
 /**
  * Explains a decision from its record and the policy that it was made under, undefined where that is not known. What it
  * says would have admitted the request does so in the script, for every algorithm; tests hold the two together.
@@ -52,7 +57,7 @@ export function explainDecision(decision: RecordedDecision, policy: PolicyFacts 
     limits: judged.map((limit) => ({
       name: limit.name,
       because: limit.met?.because ?? [],
-      ...(limit.met === undefined ? {} : { algorithm: limit.met.limit.algorithm, mode: limit.met.limit.mode }),
+      ...settingsOf(limit),
       size: limit.size,
       used: limit.used ?? null,
       remaining: limit.remaining ?? null,

@@ -33,9 +33,9 @@ const nanos = 2 * 1_000_000_000 + 6 * 3_000 + 4 * 300
 test('Each line has its entry, and what of the whole its parts leave', () => {
   const of = { card: 'usd', currency: 'USD', from: '2026-09-01T00:00:00.000Z' }
   expect(priceLines(policy, decision(nanos))).toEqual([
-    { ...of, unit: 'cost', quantity: 2, price: '1', amount: '2', entry: '' },
     { ...of, unit: 'input_tokens', quantity: 6, price: '0.000003', amount: '0.000018', entry: 'm*' },
     { ...of, unit: 'cache_read_input_tokens', quantity: 4, price: '0.0000003', amount: '0.0000012', entry: 'm*' },
+    { ...of, unit: 'cost', quantity: 2, price: '1', amount: '2', entry: '' },
   ])
 })
 

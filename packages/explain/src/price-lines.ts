@@ -1,6 +1,6 @@
 import type { Explanation } from '@weir/api/decisions.ts'
 import type { StoredDecision } from '@weir/contracts/decision-columns.ts'
-import { type Amount, formatAmount } from '@weir/core/prices/amount.ts'
+import { formatAmount } from '@weir/core/prices/amount.ts'
 import { RateBook } from '@weir/core/prices/rate-book.ts'
 import { withRequest } from '@weir/core/prices/rate-card.ts'
 import type { Policy } from '@weir/policy/policy.ts'
@@ -13,7 +13,6 @@ export function priceLines(
   { rateCards }: Policy,
   { ts_ms: atMs, cost, dims, units }: Pick<StoredDecision, 'ts_ms' | 'cost' | 'dims' | 'units'>,
 ): Explanation['prices'] {
-  const text = (amount: Amount) => formatAmount(amount)
   const used = withRequest(new Map(Object.entries(units)), cost)
   const prices = new RateBook(rateCards.values()).priceAll(used, { atMs, values: new Map(Object.entries(dims)) })
   return prices.flatMap(({ card: { name, currency }, nanos, lines }) =>
@@ -22,8 +21,8 @@ export function priceLines(
       currency,
       unit,
       quantity,
-      price: text(price),
-      amount: text(BigInt(quantity) * price),
+      price: formatAmount(price),
+      amount: formatAmount(BigInt(quantity) * price),
       entry: entry.pattern,
       from: new Date(entry.fromMs).toISOString(),
     })),

@@ -1,20 +1,22 @@
-import { counted, count as number, wait } from '@weir/core/format.ts'
+import { counted, count as number, quantity, wait } from '@weir/core/format.ts'
 import type { Reason } from '@weir/core/limits/decision.ts'
 import { markersName } from '@weir/core/limits/exceeding.ts'
 import { isGuess, type JudgedLimit, type PolicyFacts, type RecordedDecision } from './recorded-decision.ts'
 
 const units = (value: number, { met }: Partial<Pick<JudgedLimit, 'met'>> = {}) => {
-  const { unit = 'requests' } = met?.limit ?? {}
+  const { unit = 'requests', currency } = met?.limit ?? {}
+  if (currency !== undefined) return quantity(value, currency)
   return unit === 'requests' ? counted(value, 'unit') : `${number(value)} ${unit}`
 }
 
-const heldText = ({ held }: JudgedLimit) => (held === 0 ? '' : `, ${number(held)} of them only held`)
+const amount = (value: number, { met }: JudgedLimit) => quantity(value, met?.limit.currency)
+const heldText = (limit: JudgedLimit) => (limit.held === 0 ? '' : `, ${amount(limit.held, limit)} of them only held`)
 
 /** How much of a limit was used, and what the request needed. */
 function standing(limit: JudgedLimit): string {
   const { name, size, used, needed } = limit
   if (used === undefined) return `${name} had no capacity for ${units(needed, limit)}`
-  return `${name} had ${number(used)} of ${units(size, limit)} used${heldText(limit)}`
+  return `${name} had ${amount(used, limit)} of ${units(size, limit)} used${heldText(limit)}`
 }
 
 function refusedByCount(decision: RecordedDecision, judged: readonly JudgedLimit[]): string {
@@ -28,8 +30,9 @@ function refusedByCount(decision: RecordedDecision, judged: readonly JudgedLimit
   if (first?.used === undefined)
     return `Refused by ${deniedBy}: it had no capacity for ${units(first?.needed ?? cost, first)}.${also}`
   const { used, size, needed } = first
-  const settled = used > size ? ` (${number(used - size)} over, because of settled costs or a larger size earlier)` : ''
-  return `Refused by ${deniedBy}: ${number(Math.min(used, size))} of ${units(size, first)} were used${heldText(first)}${settled} and the request costs ${number(needed)}.${also}`
+  const settled =
+    used > size ? ` (${amount(used - size, first)} over, because of settled costs or a larger size earlier)` : ''
+  return `Refused by ${deniedBy}: ${amount(Math.min(used, size), first)} of ${units(size, first)} were used${heldText(first)}${settled} and the request costs ${amount(needed, first)}.${also}`
 }
 
 /** What the first limit that refused does beyond refusing. */
@@ -48,9 +51,9 @@ const waitText = ({ retry_ms: retryMs = 0 }: RecordedDecision) =>
   retryMs > 0 ? ` It would have been allowed ${wait(retryMs)} later.` : ''
 
 function neverText({ cost, denied_by: deniedBy }: RecordedDecision, judged: readonly JudgedLimit[]): string {
-  const size = judged.find(({ name }) => name === deniedBy)?.size
-  const most = size === undefined ? 'less than that' : units(size)
-  return `Refused by ${deniedBy}: the request costs ${number(cost)}, and the limit never allows more than ${most} at once. Waiting does not help.`
+  const limit = judged.find(({ name }) => name === deniedBy)
+  const most = limit === undefined ? 'less than that' : units(limit.size, limit)
+  return `Refused by ${deniedBy}: the request costs ${limit === undefined ? number(cost) : amount(limit.needed, limit)}, and the limit never allows more than ${most} at once. Waiting does not help.`
 }
 
 const chargedText = {

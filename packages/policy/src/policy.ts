@@ -26,7 +26,7 @@ export interface Policy {
   readonly meters: ReadonlyMap<string, Meter>
   readonly subjects: SubjectLookup
   /** By lower-case hex SHA-256 of the whole key. */
-  readonly keys: Lookup<ApiKey>
+  readonly keys: KeyLookup
   readonly endpoints: ReadonlyMap<string, Endpoint>
   readonly watches: ReadonlyMap<string, Watch>
   readonly silences: ReadonlyMap<string, Silence>
@@ -51,6 +51,16 @@ export interface Lookup<T> {
   keys(): Iterable<string>
   values(): Iterable<T>
 }
+
+/** Keys by their hash. A Map is one. */
+export interface KeyLookup extends Lookup<ApiKey> {
+  /** The key of this id, without looking at a million keys. */
+  withId?(id: string): ApiKey | undefined
+}
+
+/** Returns the key of an id; undefined for none. */
+export const keyWithId = ({ keys }: Pick<Policy, 'keys'>, id: string): ApiKey | undefined =>
+  keys.withId === undefined ? [...keys.values()].find((key) => key.id === id) : keys.withId(id)
 
 /** Subjects by id. A Map is one. */
 export interface SubjectLookup extends Lookup<Subject> {

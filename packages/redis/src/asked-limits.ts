@@ -4,7 +4,7 @@ import { ancestorsOf } from '@weir/policy/ancestors.ts'
 import { createRouteMatcher, unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import { type ExplainedLimit, explainLimits } from '@weir/policy/match/resolve-limits.ts'
 import { subjectNamed } from '@weir/policy/named-subject.ts'
-import type { Policy, Route, Subject } from '@weir/policy/policy.ts'
+import { keyWithId, type Policy, type Route, type Subject } from '@weir/policy/policy.ts'
 import { addressScope } from '@weir/runtime/address-scope.ts'
 import type { KnownScope } from './keys.ts'
 
@@ -66,7 +66,10 @@ export function findAskedLimits(policy: Policy, query: LimitQuery): FoundLimits 
     const what = `an IPv4 or IPv6 address, not ${JSON.stringify(query.ip)}`
     return { kind: 'malformed', field: 'ip', message: `takes ${what}` }
   }
-  const explained = explainLimits(policy, subject, route?.route).filter(
+  const key = query.keyId === undefined ? undefined : keyWithId(policy, query.keyId)
+  // A key may have sizes of its own.
+  const who = key?.subject.id === subject.id ? key.subject : subject
+  const explained = explainLimits(policy, who, route?.route).filter(
     ({ limit, at }) => query.isOwn !== true || (limit.mode === 'enforce' && at === undefined),
   )
   const limits = explained.filter(({ limit }) => query.limit === undefined || limit.name === query.limit)

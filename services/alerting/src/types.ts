@@ -28,6 +28,8 @@ interface DecisionCandidate extends Candidate {
   readonly decidedMs: number
   /** What the limit counted by beyond the subject; undefined for nothing. */
   readonly by?: Readonly<Record<string, string>> | undefined
+  /** What it counts, if neither costs nor requests, and if that is money its currency. */
+  readonly measured?: { readonly unit: string; readonly currency?: string } | undefined
   /** The span of the request, where the decision is traced. */
   readonly trace?: TraceContext | undefined
 }

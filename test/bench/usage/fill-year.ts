@@ -46,8 +46,8 @@ SELECT 1, toUUID(${uuid7('n')}), fromUnixTimestamp64Milli(toInt64(ts_ms), 'UTC')
   if(is_correction, 0, 1 + intDiv(h, 16) % 5), if(is_correction, 0, if(is_denied AND h % 1008 = 0, 214, 1)),
   if(is_denied, 'deny', 'allow'), if(is_denied, 'limit', 'ok'), if(is_shadow, 'shadow', 'enforce'), if(is_denied, 'no', 'yes'),
   if(is_denied OR is_shadow, 'minute', ''),
-  [tuple('minute', 100, used, 100 - used, 60000 - ts_ms % 60000, map()),
-   tuple('day', 100000, used * 7, 100000 - used * 7, 86400000 - ts_ms % 86400000, map())]
+  [tuple('minute', 100, used, 100 - used, 60000 - ts_ms % 60000, map(), ''),
+   tuple('day', 100000, used * 7, 100000 - used * 7, 86400000 - ts_ms % 86400000, map(), '')]
    ::Array(Tuple(name LowCardinality(String), size UInt64, used UInt64, remaining UInt64, reset_ms UInt64, by Map(LowCardinality(String), String))),
   7, if(is_denied, 60000 - ts_ms % 60000, 0), '${journal}', intDiv(n, ${partitions}), '${topicId}', n % ${partitions}, intDiv(n, ${partitions}),
   if(is_correction, toUUID(${uuid7('k')}), none), if(is_correction, -1, 0)

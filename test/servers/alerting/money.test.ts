@@ -2,6 +2,7 @@ import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { expect, test } from 'vitest'
 import { openAlertingStack } from '../../support/alerting/open-alerting.ts'
 import { forFile } from '../../support/opened.ts'
+import { startServiceProcess } from '../../support/service-process.ts'
 import { startIngress } from '../../support/start-ingress.ts'
 import { until } from '../../support/until.ts'
 
@@ -11,7 +12,12 @@ const stack = await forFile(
   openAlertingStack(['ops'], {
     rateCards: { eur: { currency: 'EUR', unknown: 'count', prices } },
     limits: { company: { ...budget, size: '0.04' }, member: { ...budget, size: '10.00' } },
-    plans: { company: { limits: ['company'] }, member: { limits: ['member'] } },
+    // As an earlier release stored it.
+    prices: { api: { currency: 'EUR', lines: [{ name: 'all', measure: 'units', tiers: [{ unit_amount: '0.01' }] }] } },
+    plans: {
+      company: { limits: ['company'], prices: 'api', budget: { amount: '20.00', thresholds: ['80%'] } },
+      member: { limits: ['member'] },
+    },
     subjects: {
       acme: { plan: 'company', timeZone: 'Asia/Kathmandu', anchor: 15 },
       ann: { plan: 'member', parent: 'acme' },
@@ -52,4 +58,15 @@ test('A limit of money in shadow refuses nothing, and alerts at each level withi
   await ask('ann')
   await until(() => told().length === 3, 5_000)
   expect(told()).toEqual(['acme company 50', 'ben member 50', 'acme company 100'])
+})
+
+test('A console warns once of a stored budget', async () => {
+  const console = await startServiceProcess('console', {
+    WEIR_REDIS_URL: stack.redis.address,
+    WEIR_KAFKA_BROKERS: stack.kafka.address,
+    WEIR_CLICKHOUSE_URL: stack.tables.url,
+    WEIR_ADMIN_TOKEN_SHA256: sha256('admin'),
+  })
+  await until(() => console.said().includes('budgets do nothing since 0.11'))
+  await console.kill('SIGKILL')
 })

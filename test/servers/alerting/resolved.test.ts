@@ -36,7 +36,7 @@ const dayMs = 1_440 * minuteMs
 const [monthStartMs, monthEndMs] = periodBoundaries('month', 'UTC', 1, Date.now())
 const log = createLogger('test', 'silent')
 
-/** The subject's policy: a month of `size`, a window, and a count for each route. */
+/** The policy of a subject below a company: a month of `size`, a window, and a count for each route. */
 const policyOf = (subject: string, size: number, more: object = {}) =>
   requirePolicy(
     JSON.stringify({
@@ -47,7 +47,10 @@ const policyOf = (subject: string, size: number, more: object = {}) =>
         window: { algorithm: 'sliding_window', size, window: '1m', cooldown: '2h', thresholds: ['80%'] },
         routes: { algorithm: 'fixed_window', size, period: 'month', by: ['subject', 'route'], thresholds: ['80%'] },
       },
-      subjects: { [subject]: { plan: 'free', limits: { month: { size } }, ...more } },
+      subjects: {
+        [`company of ${subject}`]: { plan: 'none' },
+        [subject]: { plan: 'free', parent: `company of ${subject}`, limits: { month: { size } }, ...more },
+      },
     }),
     'weir.yaml',
   )
@@ -138,7 +141,8 @@ function open() {
       const found = findAskedLimits(state.policy, { subject, limit: limitName })
       if (found.kind !== 'found') throw new Error(found.message)
       const limits = found.asked.limits.map(({ limit }) => limit)
-      const request = buildLimitRequest({ scope: buildScope({ subject, route }), limits, cost })
+      const { above } = found.asked.scope
+      const request = buildLimitRequest({ scope: buildScope({ subject, route, above }), limits, cost })
       const decision = await store.decide(request)
       expect(decision).toMatchObject({ allowed: true, charged: 'yes' })
       return { back: () => store.refund(request, decision) }
@@ -276,7 +280,7 @@ test('A reset resolves at once; a count that Redis lost resolves nothing', async
   await use(900)
   const alert = await reached(80)
   const watch = process()
-  await redis.del(`weir:1:{${subject}}:month`)
+  await redis.del(`weir:1:{company%20of%20${subject}}:month:of=${subject}`)
   for (let rounds = 0; rounds < 3; rounds += 1) {
     await watch.round()
     clock.ms += minuteMs

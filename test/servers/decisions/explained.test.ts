@@ -35,7 +35,7 @@ async function change(request: string, body: unknown): Promise<{ readonly offset
 const { tables, desk, close } = await startConsoleStack()
 afterAll(close)
 const first = await change('PUT /v1/policy', JSON.stringify(policy))
-const limits = "[('minute', 100, 98, 2, 19882, map())]"
+const limits = "[('minute', 100, 98, 2, 19882, map(), '')]"
 const { insert, refuse } = inserterInto(tables, { policy: first.offset, limits })
 
 const explain = async (id: string) => await desk.ask<Explanation>(`GET /v1/decisions/${id}`)
@@ -128,7 +128,7 @@ test('what of the policy is otherwise by now is said, and what was then is what 
 
 test('a limit in the version of its subject says that it is the subject’s own', async () => {
   const made = await change('PUT /v1/subjects/acme', { plan: 'free', limits: { minute: { size: 150 } } })
-  const limits = "[('minute', 150, 148, 2, 19882, map())]"
+  const limits = "[('minute', 150, 148, 2, 19882, map(), '')]"
   const id = await refuse(tsMs, { policy: made.offset, limits })
   expect((await explain(id)).body.limits).toMatchObject([
     { name: 'minute', because: ['plan free', "acme's own size instead of 100"], size: 150, refused: true },

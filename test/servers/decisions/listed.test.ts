@@ -7,7 +7,7 @@ const nowMs = Date.now()
 const [minute, day] = [60_000, 86_400_000]
 const { tables, desk, close } = await startConsoleStack()
 afterAll(close)
-const limits = "[('minute', 100, 98, 2, 19882, map('ip', '192.0.2.7'))]"
+const limits = "[('minute', 100, 98, 2, 19882, map('ip', '192.0.2.7'), '')]"
 const { insert, refuse } = inserterInto(tables, { policy: 3, ip: "'192.0.2.7'", limits })
 const ofBolt = { subject: "'bolt'", outcome: "'allow'", reason: "'ok'", denied_by: "''", cost: 1, ip: "''" }
 const fifth = await refuse(nowMs - 30 * minute, { cost: 9, key_id: "'acme-2'", reason: "'blocked'" })

@@ -23,6 +23,7 @@ const cards = (input: string) => ({
       { model: 'm', from, prices: { input_tokens: input, cache_read_input_tokens: '0.35', output_tokens: '15' } },
       { model: 'm@flex', from, prices: { input_tokens: '1.5', output_tokens: '7.5' } },
       { model: 'n', from, prices: { input_tokens: '4', output_tokens: '20' } },
+      { model: 'n@priority', from, prices: { output_tokens: '40' } },
       { model: 'doc-*', from, prices: { input_tokens: '1', output_tokens: '1' } },
       { model: 'dear', from, prices: { input_tokens: '1000000' } },
       { tool: 'search', from, prices: { calls: '2000' } },
@@ -64,6 +65,7 @@ const policyOf = (input = '3') => ({
   routes: [
     { match: 'POST /v1/chat/completions', meter: 'openai' },
     { match: 'POST /v1/chat/held', meter: 'held' },
+    { match: 'POST /v1/chat/refunded', meter: 'openai', refundOn: [500] },
     { match: 'POST /v1/messages', meter: 'anthropic' },
     { match: 'POST /mcp', meter: 'mcp' },
     { match: 'POST /plain', cost: 5 },
@@ -181,15 +183,21 @@ test('A model without a price is refused, free and counted, or has the default p
   await free.text()
   const { decision, settlement } = await records(idOf(free))
   const { output_tokens: output } = billOf(free)
-  expect(decision?.held).toMatchObject({ eur: 2_100_000, unpriced: 1, gbp: 100 * 3_000 })
+  const { input_tokens: input = 0 } = decision?.held ?? {}
+  // The dearest tier may answer.
+  expect(decision?.held).toMatchObject({ usd: input * 4_000 + 100 * 40_000, eur: 2_100_000, unpriced: 1, gbp: 300_000 })
   expect(settlement?.units).toMatchObject({ eur: 2_100_000, unpriced: 1, gbp: output * 3_000 })
 })
 
-test('A request that fails costs nothing but the request', async () => {
+test('A request that fails costs nothing but the request, and nothing at all if that is refunded', async () => {
   const failed = await post('/v1/chat/completions', 'cat', chat(), { 'x-fail': '500' })
   await failed.text()
   const { settlement } = await records(idOf(failed))
   expect(settlement?.units).toMatchObject({ usd: 0, eur: 2_100_000, gbp: 0 })
+  const refunded = await post('/v1/chat/refunded', 'cat', chat(), { 'x-fail': '500' })
+  await refunded.text()
+  const { settlement: back } = await records(idOf(refunded))
+  expect([back?.adjustment, back?.units?.eur]).toEqual([-1, 0])
   expect(await stateOf('cat')).toEqual({ used: 0, remaining: 20_000_000_000 })
 })
 
@@ -205,7 +213,7 @@ test('The bounds of a card hold what neither the request nor its meter bounds', 
 })
 
 test('A response that says no usage costs all that was held, where the meter says so', async () => {
-  const answer = await post('/v1/chat/held', 'fay', chat({ stream: true }))
+  const answer = await post('/v1/chat/held', 'fay', chat({ model: 'n', stream: true }))
   await answer.text()
   const { decision, settlement } = await records(idOf(answer))
   expect([settlement?.basis, settlement?.units?.usd]).toEqual(['bound', decision?.held?.usd])

@@ -17,7 +17,7 @@ const { tables, desk: admin, close } = await startConsoleStack({ policy })
 const url = admin.environment.WEIR_CONSOLE_URL
 await tables.client.command({
   query: `INSERT INTO weir.decisions (ts, subject, outcome, cost, count, limits)
-    SELECT now64(3) - 60, 'acme', 'allow', 1, 1, [('minute', 100, 1, 99, 0, map())]`,
+    SELECT now64(3) - 60, 'acme', 'allow', 1, 1, [('minute', 100, 1, 99, 0, map(), '')]`,
 })
 afterAll(close)
 

@@ -116,9 +116,9 @@ WITH
   toInt64(quota * if(plan_name = 'team', toDayOfMonth(at) / 34, hour / 25) * (0.4 + 0.3 * (s % 3))) AS used_quota
 SELECT 1, toUUID(${uuid7('n')}), at, who, if(plan_name = '', '', concat(who, '-', ['web', 'jobs'][1 + n % 2])), plan_name, ['POST /v1/search', 'GET /v1/items', 'GET /v1/reports/:id'][r], if(r = 1, 'POST', 'GET'),
   [5, 1, 20][r], ${count}, if(is_denied, 'deny', 'allow'), if(is_denied, 'limit', 'ok'), 'enforce', if(is_denied, 'no', 'yes'),
-  if(is_denied, denier, ''), if(plan_name = '', [tuple('per-address', 100, used, 0, 4000, map())],
-    [tuple(if(plan_name = 'team', 'per-minute', 'trial-minute'), size, used, size - used, 60000 - ts_ms % 60000, map()),
-     tuple(if(plan_name = 'team', 'team-month', 'trial-day'), quota, used_quota, quota - used_quota, toUnixTimestamp(quota_end) * 1000 - ts_ms, map())])
+  if(is_denied, denier, ''), if(plan_name = '', [tuple('per-address', 100, used, 0, 4000, map(), '')],
+    [tuple(if(plan_name = 'team', 'per-minute', 'trial-minute'), size, used, size - used, 60000 - ts_ms % 60000, map(), ''),
+     tuple(if(plan_name = 'team', 'team-month', 'trial-day'), quota, used_quota, quota - used_quota, toUnixTimestamp(quota_end) * 1000 - ts_ms, map(), '')])
    ::Array(Tuple(name LowCardinality(String), size UInt64, used UInt64, remaining UInt64, reset_ms UInt64, by Map(LowCardinality(String), String))),
   if(plan_name = '', '203.0.113.7', concat('198.51.100.', toString(10 + s))), -1, if(is_denied, 60000 - ts_ms % 60000, 0), '${randomUUID()}', n, '${randomUUID()}', 0, n, toUUID('${none}'), 0
 FROM (SELECT number AS n FROM numbers(${rows}))

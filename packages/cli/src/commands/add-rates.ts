@@ -14,7 +14,6 @@ export function addRatesCommands({ program, common, context }: CommandParts): vo
   ofMap(rates.command('import'))
     .description('Print a rate card with the prices of a file.')
     .requiredOption('--from <time>', 'the time from which the prices apply, such as 2026-09-01T00:00:00Z', policyTime)
-    .option('--json', 'print JSON', false)
     .action(async (_, path: string, options) =>
       (await import('./rates.ts')).printRates(resolve(context.cwd, path), options, context),
     )

@@ -1,5 +1,6 @@
 import type { Alert, ListedAlert } from '@weir/api/alerts.ts'
 import type { Page } from '@weir/api/schema.ts'
+import { quantity } from '@weir/core/format.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { consoleAnswer } from '../console/console-client.ts'
@@ -23,7 +24,10 @@ const inPath = encodeURIComponent
 
 /** Says in few words what an alert is about. */
 function inWords({ type, data }: Pick<Alert, 'type' | 'data'>): string {
-  const { limit, percent, used, size, until, runs_out, endpoint, watch, count, usual } = data
+  const { limit, percent, until, runs_out, endpoint, watch, count, usual, currency } = data
+  const [used, size] = [data.used, data.size].map((value) =>
+    quantity(String(value), currency === undefined ? undefined : String(currency)),
+  )
   if (type === 'weir.quota.reached') return `${limit}: ${percent}%, ${used} of ${size}`
   if (type === 'weir.quota.resolved') return `${limit}: ${percent}% resolved, ${data.reason}`
   if (type === 'weir.quota.forecast') return `${limit}: ${used} of ${size}, used up by ${momentCell(String(runs_out))}`

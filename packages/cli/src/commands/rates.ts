@@ -10,7 +10,6 @@ import { textTable } from '../text-table.ts'
 
 interface RatesOptions {
   readonly provider: readonly string[]
-  readonly json: boolean
 }
 
 const readRates = (file: string, { provider }: RatesOptions, from: string) =>
@@ -24,14 +23,11 @@ const cardsOf = (rateCards: JsonObject, name: string) => [
 export function printRates(file: string, options: RatesOptions & { readonly from: string }, context: CommandContext) {
   const rateCards = readRates(file, options, options.from)
   cardsOf(rateCards, file)
-  if (options.json) return context.print(JSON.stringify({ version: 1, rateCards }))
-  const lines = Object.entries(rateCards).flatMap(([name, card]) => {
-    const { prices = [], models = {}, ...head } = card as Readonly<Record<string, JsonObject>>
-    const ofModels = Object.entries(models).map(([model, bounds]) => `      ${yamlOf(model)}: ${yamlOf(bounds)}`)
-    const ofPrices = Object.values(prices).map((entry) => `      - ${yamlOf(entry)}`)
-    const headed = Object.entries(head).map(([key, value]) => `    ${key}: ${yamlOf(value)}`)
-    return [`  ${name}:`, ...headed, '    models:', ...ofModels, '    prices:', ...ofPrices]
-  })
+  const { prices = [], models = {}, ...head } = rateCards.usd as Readonly<Record<string, JsonObject>>
+  const headed = Object.entries(head).map(([key, value]) => `    ${key}: ${yamlOf(value)}`)
+  const ofModels = Object.entries(models).map(([model, bounds]) => `      ${yamlOf(model)}: ${yamlOf(bounds)}`)
+  const ofPrices = Object.values(prices).map((entry) => `      - ${yamlOf(entry)}`)
+  const lines = ['  usd:', ...headed, '    models:', ...ofModels, '    prices:', ...ofPrices]
   context.print(['version: 1', 'rateCards:', ...lines].join('\n'), 'exactly')
 }
 
@@ -46,8 +42,8 @@ export async function diffRates(file: string, options: RatesOptions & CommonOpti
   if (options.json) context.print(JSON.stringify(found))
   else if (found.length === 0) context.report(`${file} has no other prices than those in force`)
   else {
-    const rows = found.map(({ card, model, unit, now, file: other }) => [card, model, unit, now, other])
-    context.print(textTable([['CARD', 'MODEL', 'UNIT', 'IN FORCE', 'IN THE FILE'], ...rows]))
+    const head = ['CARD', 'MODEL', 'UNIT', 'IN FORCE', 'IN THE FILE']
+    context.print(textTable([head, ...found.map((one) => Object.values(one))]))
     context.report('Prices are of a million units.')
   }
 }

@@ -1,6 +1,6 @@
 import type { Writable } from 'node:stream'
 import type { UnitRow, UnitUsage, Usage, UsageRow } from '@weir/api/usage.ts'
-import { change, quantity } from '@weir/core/format.ts'
+import { change } from '@weir/core/format.ts'
 import { printable } from '@weir/core/printable.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { askConsole, type ConsoleAddress, type ConsoleRequest, requireConsole } from '../console/console-client.ts'
@@ -43,7 +43,7 @@ type Row = Partial<Omit<UsageRow, 'previous'> & Pick<UnitRow, 'quantity'>>
 const sumsOf = ({ quantity: sum, cost, count, denied, change: changed, amount, currency }: Row, money?: string) => [
   ...(sum === undefined
     ? [cost, count, denied].map((one) => countCell(one ?? null))
-    : [quantity(sum, money), countCell(count ?? null)]),
+    : [countCell(sum, money), countCell(count ?? null)]),
   ...(changed === undefined ? [] : [change(changed)]),
   ...(amount === undefined ? [] : [amount ?? '-', currency ?? '-']),
 ]

@@ -91,12 +91,12 @@ function explanationText({
     `${outcome === 'deny' ? 'REFUSED' : 'ALLOWED'}  ${subject}  ${request}  cost ${countCell(cost)}  ${momentCell(ts)}`,
   ]
   lines.push(summary)
-  const rows = limits.map(({ name, used, size, needed, remaining, reset_at: reset, because, refused }) => [
+  const rows = limits.map(({ name, used, size, needed, remaining, reset_at: reset, because, refused, currency }) => [
     name,
-    countCell(used),
-    countCell(size),
-    countCell(needed),
-    countCell(remaining),
+    countCell(used, currency),
+    countCell(size, currency),
+    countCell(needed, currency),
+    countCell(remaining, currency),
     momentCell(reset),
     because.join(', '),
     refused ? 'refused' : '',
@@ -118,7 +118,10 @@ function explanationText({
 function unitLines(decision: Explanation): string[] {
   const { rows, what, known } = decisionUnits(decision)
   if (rows.length === 0) return []
-  const cells = rows.map(({ unit, held, used }) => [unit, countCell(held), countCell(used)])
+  const cells = rows.map(({ unit, held, used }) => {
+    const money = decision.prices.find(({ card }) => card === unit)?.currency
+    return [unit, countCell(held, money), countCell(used, money)]
+  })
   const labels = Object.entries(decision.dims).map(([name, value]) => `${name}=${value}`)
   const meter = decision.meter === '' ? [] : [`meter ${decision.meter}`]
   return [

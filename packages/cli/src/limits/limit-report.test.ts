@@ -37,3 +37,10 @@ test('a table says of every limit what it is, why it applies and how it stands',
     'per-ip | plan free, own version | token_bucket | 10 in 1 min, burst 30 | ? | ? | ? | counts requests per IP address: add --ip ADDRESS',
   ])
 })
+
+test('Money is shown as money', () => {
+  const [count] = report.counts ?? []
+  const counts = count === undefined ? [] : [{ ...count, used: 1_500_000_000, remaining: 500_000_000 }]
+  const money: Partial<LimitReport> = { algorithm: 'fixed_window', currency: 'USD', size: 2_000_000_000, counts }
+  expect(limitTable([{ ...report, ...money }])).toContain('2.00 USD in 1 min  1.50 USD  0.50 USD')
+})

@@ -1,4 +1,4 @@
-import { count, wait } from '@weir/core/format.ts'
+import { count, quantity, wait } from '@weir/core/format.ts'
 import { algorithmFacts, countsInFlight } from '@weir/core/limits/algorithm-facts.ts'
 import { partText } from '@weir/core/limits/limit.ts'
 import type { ExplainedLimit } from '@weir/policy/match/resolve-limits.ts'
@@ -46,6 +46,7 @@ async function report(
     own_version: own,
     algorithm,
     mode,
+    ...(limit.currency !== undefined && { currency: limit.currency }),
     size,
     /** The most that can be used at one moment; it differs from the size for a token_bucket only. */
     capacity,
@@ -73,12 +74,12 @@ export async function reportLimits(admin: LimitAdmin, asked: AskedLimits, cost: 
   return reports
 }
 
-function sizeText({ size, capacity, window_ms, period, algorithm }: LimitReport): string {
+function sizeText({ size, capacity, window_ms, period, algorithm, currency }: LimitReport): string {
   if (countsInFlight({ algorithm })) return `${count(size)} at a time`
   const per = window_ms === null ? `a ${period}` : `in ${wait(window_ms)}`
   return algorithmFacts[algorithm].hasBurst
     ? `${count(size)} ${per}, burst ${count(capacity)}`
-    : `${count(size)} ${per}`
+    : `${quantity(size, currency)} ${per}`
 }
 
 function stateTexts(limit: LimitReport, one: ReturnType<typeof countReport> | undefined): string[] {
@@ -86,7 +87,8 @@ function stateTexts(limit: LimitReport, one: ReturnType<typeof countReport> | un
   if (one === undefined) return ['', '', '', '', 'no count yet']
   const { used, remaining, reset_ms, blocked_ms, key } = one
   const blocked = blocked_ms > 0 ? `for ${wait(blocked_ms)}` : 'no'
-  return [countCell(used), countCell(remaining), reset_ms === 0 ? 'now' : wait(reset_ms), blocked, key]
+  const cells = [used, remaining].map((one) => countCell(one, limit.currency))
+  return [...cells, reset_ms === 0 ? 'now' : wait(reset_ms), blocked, key]
 }
 
 /** Formats the limits with their counts as a table, one count a row. */

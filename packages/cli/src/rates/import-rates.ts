@@ -1,3 +1,4 @@
+import { parseJson } from '@weir/contracts/fields.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import { type Amount, formatAmount } from '@weir/core/prices/amount.ts'
 import { RateBook } from '@weir/core/prices/rate-book.ts'
@@ -16,14 +17,6 @@ const units: ReadonlyMap<string, string> = new Map([
   ['output_cost_per_reasoning_token', 'reasoning_output_tokens'],
   ['input_cost_per_request', 'requests'],
 ])
-
-/** Which models are imported, and from when their prices apply. */
-export interface RatesWanted {
-  /** Suppliers as the map calls them in `litellm_provider`; empty for all. The prefix of a single one is left out. */
-  readonly providers: readonly string[]
-  /** RFC 3339. */
-  readonly from: string
-}
 
 /** The number as it is written, in 10^-12, without arithmetic of floating point; undefined for what is finer. */
 function exact(value: unknown): Amount | undefined {
@@ -60,23 +53,18 @@ function entriesOf(model: string, body: JsonObject, from: string): readonly Json
   ]
 }
 
-function mapOf(text: string): JsonObject {
-  try {
-    const map: unknown = JSON.parse(text)
-    return isJsonObject(map) ? map : {}
-  } catch {
-    return {}
-  }
-}
+/** Suppliers as `litellm_provider` has them, empty for all; and the RFC 3339 time from which their prices apply. */
+type RatesWanted = { readonly providers: readonly string[]; readonly from: string }
 
 /**
  * Returns the section `rateCards` of LiteLLM's map of models (`model_prices_and_context_window.json`), with one card
- * `usd`. Throws `IMPORT_REFUSED` for another file, and where no model is left.
+ * `usd`. The prefix of a single supplier is left out of its models. Throws `IMPORT_REFUSED` for another file, and where
+ * no model is left.
  */
 export function importRates(text: string, { providers, from }: RatesWanted): JsonObject {
-  const map = mapOf(text)
+  const map = parseJson(text)
   const [prices, models]: [JsonObject[], Record<string, JsonObject>] = [[], {}]
-  for (const [model, body] of Object.entries(map)) {
+  for (const [model, body] of isJsonObject(map) ? Object.entries(map) : []) {
     if (model === 'sample_spec' || !isJsonObject(body)) continue
     if (providers.length > 0 && !providers.includes(String(body.litellm_provider))) continue
     const prefix = providers.length === 1 ? `${providers[0]}/` : ''
@@ -97,25 +85,17 @@ export function importRates(text: string, { providers, from }: RatesWanted): Jso
   return { usd: { currency: 'USD', per: Number(per), unknown: 'refuse', models, prices } }
 }
 
-/** A price that is another in the file than in force. */
-export interface DifferingRate {
-  readonly card: string
-  readonly model: string
-  readonly unit: string
-  /** Of a million units. */
-  readonly now: string
-  readonly file: string
-}
-
-/** Returns the prices of the file's models that cards in force have otherwise at a time. */
-export function differingRates(cards: readonly RateCard[], file: RateCard, atMs: number): readonly DifferingRate[] {
+/** Returns the prices, of a million units, of the file's models that cards in force have otherwise at a time. */
+export function differingRates(cards: readonly RateCard[], file: RateCard, atMs: number) {
   const book = new RateBook(cards.filter(({ currency }) => currency === file.currency))
   const text = (price: Amount = 0n) => formatAmount(price * per)
-  return file.entries.flatMap(({ pattern: model, prices }) =>
-    [...book.entriesOf(model, atMs)].flatMap(([card, { prices: known }]) =>
-      [...new Map([...known, ...prices]).keys()]
+  return file.entries.flatMap(({ pattern: model, prices }) => {
+    const any = new Map(Array.from(prices.keys(), (unit) => [unit, 1]))
+    return book.priceAll(any, { atMs, values: new Map([['model', model]]) }).flatMap(({ card: { name }, lines }) => {
+      const known = lines.find(({ entry }) => entry.dimension === 'model')?.entry.prices ?? prices
+      return [...new Map([...known, ...prices]).keys()]
         .filter((unit) => known.get(unit) !== prices.get(unit))
-        .map((unit) => ({ card, model, unit, now: text(known.get(unit)), file: text(prices.get(unit)) })),
-    ),
-  )
+        .map((unit) => ({ card: name, model, unit, now: text(known.get(unit)), file: text(prices.get(unit)) }))
+    })
+  })
 }

@@ -145,7 +145,7 @@ describe('The entry', () => {
   })
 
   test('Requests that nothing measures cost what an entry without a dimension says', () => {
-    const every = entry('', { requests: '1000', cost: '20' }, { dimension: undefined })
+    const every = entry('', { requests: '1000', cost: '20' }, { dimension: '' })
     const book = new RateBook([card([every, entry('m', at('1'))]), card([entry('m', at('1'))], { name: 'eur' })])
     expect(book.pricesEvery).toBe(true)
     const prices = book.priceAll(withRequest(new Map(), 5), { atMs: 10, values: new Map() })

@@ -106,11 +106,8 @@ class DimensionRates {
   }
 
   find(text: string, atMs: number): RateEntry | undefined {
-    for (const pattern of this.#matching(text)) {
-      const entry = inForce(pattern, atMs)
-      if (entry !== undefined) return entry
-    }
-    return undefined
+    const pattern = this.#matching(text).find((one) => inForce(one, atMs) !== undefined)
+    return pattern && inForce(pattern, atMs)
   }
 
   findTier(model: string, tier: string, atMs: number): RateEntry | undefined {
@@ -128,15 +125,13 @@ class DimensionRates {
 class CardRates {
   readonly card: RateCard
   readonly #byDimension: readonly (readonly [dimension: string, rates: DimensionRates])[]
-  readonly #everyRequest: DimensionRates
   readonly #models: readonly (readonly [tests: Test, bounds: ModelBounds])[]
 
   constructor(card: RateCard) {
     this.card = card
     const groups = Map.groupBy(card.entries, ({ dimension }) => dimension)
     const rates = (entries: readonly RateEntry[]) => new DimensionRates(entries, card.unknown === 'default')
-    this.#everyRequest = rates(groups.get(undefined) ?? [])
-    this.#byDimension = [...groups].flatMap(([name, all]) => (name === undefined ? [] : [[name, rates(all)] as const]))
+    this.#byDimension = [...groups].map(([name, all]) => [name, rates(all)])
     const texts = [...card.models.keys()].sort(bySpecificity)
     this.#models = texts.map((text) => [testOf(text), card.models.get(text) ?? {}])
   }
@@ -145,34 +140,23 @@ class CardRates {
     return this.#models.find(([tests]) => tests(model))?.[1]
   }
 
-  entryOf(model: string, atMs: number): RateEntry | undefined {
-    return this.#byDimension.find(([name]) => name === 'model')?.[1].find(model, atMs)
-  }
-
-  /** The entry of what every request costs. */
-  ofEvery(atMs: number): RateEntry | undefined {
-    return this.#everyRequest.find('', atMs)
-  }
-
   price(units: Units, request: PricedRequest): Price {
     const { atMs } = request
-    const every = this.ofEvery(atMs)
-    const lines = every === undefined ? [] : [...linesOf(every, units)]
+    const lines: RateLine[] = []
     let [unknown, model]: (string | undefined)[] = []
     for (const [name, rates] of this.#byDimension) {
       const asked = request.values.get(name) ?? ''
       const own = rates.find(asked, atMs)
       const [entry, text] = (name === 'model' && answered(rates, request)) || [own, asked]
       if (entry !== undefined) lines.push(...linesOf(entry, units))
-      else if (rates.units.some((unit) => (units.get(unit) ?? 0) > 0)) unknown ??= asked
+      else if (name !== '' && rates.units.some((unit) => (units.get(unit) ?? 0) > 0)) unknown ??= asked
       if (entry !== own) model = text
     }
     return { card: this.card, nanos: nanosOf(lines), lines, unknown, model }
   }
 
   most(units: Units, { atMs, values }: PricedRequest): number {
-    const every = this.ofEvery(atMs)
-    let sum = every === undefined ? 0 : mostNanosOf([every], units)
+    let sum = 0
     for (const [name, rates] of this.#byDimension) {
       const text = values.get(name) ?? ''
       const found = rates.find(text, atMs)
@@ -207,7 +191,7 @@ export class RateBook {
 
   constructor(cards: Iterable<RateCard>) {
     this.#cards = Array.from(cards, (card) => new CardRates(card))
-    this.pricesEvery = this.#cards.some(({ card }) => card.entries.some(({ dimension }) => dimension === undefined))
+    this.pricesEvery = this.#cards.some(({ card }) => card.entries.some(({ dimension }) => dimension === ''))
   }
 
   /** What each card makes of what a request used, its `cost` and `requests` among the units. */
@@ -218,12 +202,6 @@ export class RateBook {
   /** By card, the most that a request can cost that uses up to so many units: by the dearest tier that may answer. */
   mostOfAll(units: Units, request: PricedRequest): ReadonlyMap<string, number> {
     return new Map(this.#cards.map((card) => [card.card.name, card.most(units, request)]))
-  }
-
-  /** By card, the entry that prices a model. */
-  entriesOf(model: string, atMs: number): ReadonlyMap<string, RateEntry> {
-    const found = this.#cards.map((card) => [card.card.name, card.entryOf(model, atMs)] as const)
-    return new Map(found.flatMap(([name, entry]) => (entry === undefined ? [] : [[name, entry] as const])))
   }
 
   /** The most tokens of a model, by the first card that knows it. */

@@ -6,8 +6,8 @@ export type UnitPrices = ReadonlyMap<string, Amount>
 
 /** Prices that hold from a time on, for one kind of request. */
 export interface RateEntry {
-  /** The dimension whose value `pattern` matches, such as `model`; undefined for every request. */
-  readonly dimension: string | undefined
+  /** The dimension whose value `pattern` matches, such as `model`; empty for every request. */
+  readonly dimension: string
   /** `*` stands for any characters. Empty without a dimension. */
   readonly pattern: string
   readonly fromMs: number

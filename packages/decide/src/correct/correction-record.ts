@@ -18,10 +18,6 @@ export function parseContext(text: string): DecisionContext {
   return parents === undefined ? known : { ...known, parents }
 }
 
-/** Returns the context with other labels, if there are any. */
-export const withDims = (context: DecisionContext, dims: DecisionContext['dims']): DecisionContext =>
-  dims === undefined ? context : { ...context, dims }
-
 /** Names corrections; any UUID would do, but never another. */
 const namespace = '5d0e8f0e-6d3b-5c55-9d55-2f3c1b0a7e64'
 

@@ -6,7 +6,7 @@ import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
 import type { DecisionLog, Settlements } from '../ports.ts'
 import type { ChargedDecision } from '../types.ts'
 import type { CorrectionAckQueue } from './correction-ack-queue.ts'
-import { correctionId, encodeCorrectionOpen, parseContext, withDims } from './correction-record.ts'
+import { correctionId, encodeCorrectionOpen, parseContext } from './correction-record.ts'
 import type { Corrections } from './corrections.ts'
 
 /** What a caller that settles a decision is answered. */
@@ -168,7 +168,7 @@ export class Settling {
 
 /** The record is dated like the decision, and its limits say how they stood when it was settled. */
 function correctionLine({ subject, id: decisionId, basis, dims }: Settlement, settled: Settled): string {
-  const context = withDims(parseContext(settled.context), dims)
+  const context = { ...parseContext(settled.context), ...(dims && { dims }) }
   const sinceMs = Math.round(settled.settledAtUs / 1_000) - context.tsMs
   const limits = settled.limits.map((state) => ({ ...state, resetMs: Math.max(0, state.resetMs + sinceMs) }))
   const adjustment = settled.cost - settled.chargedCost

@@ -2,7 +2,6 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { rootOf, type Units } from '@weir/core/limits/limit-store.ts'
 import type { Settlement, UnitsBasis } from '@weir/core/limits/settlement.ts'
 import type { ChargedDecision } from '../types.ts'
-import { withDims } from './correction-record.ts'
 import type { Corrections } from './corrections.ts'
 import type { Settling } from './settle.ts'
 
@@ -85,7 +84,7 @@ export class UsageSettler {
     this.#corrections.record({
       decisionId: id,
       subject,
-      context: withDims(context, dims),
+      context: { ...context, ...(dims && { dims }) },
       adjustment: cost === undefined ? 0 : cost - request.cost,
       charged: decision.charged,
       limits: [],

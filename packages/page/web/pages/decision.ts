@@ -1,6 +1,6 @@
 import { decisionUnits } from '@weir/api/decision-units.ts'
 import type { ExplainedLimit, Explanation, Remedy } from '@weir/api/decisions.ts'
-import { count, counted, length, wait } from '@weir/core/format.ts'
+import { count, counted, length, quantity, wait } from '@weir/core/format.ts'
 import { useAnswer } from '../api.ts'
 import { html } from '../html.ts'
 import { hrefOf } from '../location.ts'
@@ -44,13 +44,13 @@ const limitColumns: readonly Column<ExplainedLimit>[] = [
   {
     name: 'Used',
     isPlain: true,
-    cell: ({ used, size }) =>
+    cell: ({ used, size, currency }) =>
       used === null
         ? html`<span class="quiet">not recorded</span>`
-        : html`<span class="row tight"><${Meter} used=${used} size=${size} />${count(used)} of ${count(size)}</span>`,
+        : html`<span class="row tight"><${Meter} used=${used} size=${size} />${quantity(used, currency)} of ${quantity(size, currency)}</span>`,
   },
-  { name: 'Needed', isNumber: true, cell: ({ needed }) => count(needed) },
-  { name: 'Left', isNumber: true, cell: ({ remaining }) => count(remaining) },
+  { name: 'Needed', isNumber: true, cell: ({ needed, currency }) => quantity(needed, currency) },
+  { name: 'Left', isNumber: true, cell: ({ remaining, currency }) => quantity(remaining, currency) },
   { name: 'Resets', cell: ({ reset_at }) => reset_at !== undefined && html`<${Time} at=${reset_at} />` },
   { name: 'Source', cell: ({ because = [] }) => html`<${Because} words=${because} />` },
   {

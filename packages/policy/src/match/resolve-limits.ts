@@ -1,3 +1,4 @@
+import { quantity } from '@weir/core/format.ts'
 import { refuses } from '@weir/core/limits/exceeding.ts'
 import { type Limit, limitsPerDecisionMax } from '@weir/core/limits/limit.ts'
 import { ancestorsOf } from '../ancestors.ts'
@@ -160,7 +161,8 @@ function explainAbove(
 /** Returns why a limit applies to a subject, and where its size or other settings are the subject's own. */
 export function becauseOf({ limit, because, own, commonSize, at }: ExplainedLimit, { id }: Pick<Subject, 'id'>) {
   if (!own) return because
-  return [...because, `${at ?? id}'s own ${limit.size === commonSize ? 'settings' : `size instead of ${commonSize}`}`]
+  const size = limit.currency === undefined ? commonSize : quantity(commonSize, limit.currency)
+  return [...because, `${at ?? id}'s own ${limit.size === commonSize ? 'settings' : `size instead of ${size}`}`]
 }
 
 /**

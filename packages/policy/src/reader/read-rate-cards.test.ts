@@ -64,7 +64,7 @@ test('Prices are exact per unit, and a step has those that it does not change', 
   expect([tool, team, every].map((one) => [one?.dimension, one?.pattern])).toEqual([
     ['tool', 'search_*'],
     ['team', 'a'],
-    [undefined, ''],
+    ['', ''],
   ])
   expect(policy.rateCards.get('usd')).toMatchObject({ name: 'usd', currency: 'USD', unknown: 'default' })
   expect([...(policy.rateCards.get('usd')?.models ?? [])]).toEqual([

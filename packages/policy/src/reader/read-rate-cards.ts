@@ -135,7 +135,7 @@ function readEntries(reader: PolicyReader, written: WrittenEntries, per: Amount)
   return written.map(({ value, at }) => {
     const named = selectors.filter((key) => value[key] !== undefined)
     if (named.length > 1) reader.problem(at, `has ${named.join(' and ')}; an entry has at most one of them`)
-    const { model, tool, dimension: [label, labelled] = [], from: fromMs, above } = value
+    const { model, tool, dimension: [label = '', labelled] = [], from: fromMs, above } = value
     const dimension = model !== undefined ? 'model' : tool !== undefined ? 'tool' : label
     const text = model ?? tool ?? labelled ?? ''
     const id = JSON.stringify([dimension, text, fromMs])

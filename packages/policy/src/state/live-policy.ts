@@ -1,5 +1,14 @@
 import type { Entity, JsonObject, JsonValue, PolicyFault } from '../entities.ts'
-import type { ApiKey, Contact, Lookup, OwnLimits, Policy, Subject, SubjectLookup, SubjectSettings } from '../policy.ts'
+import type {
+  ApiKey,
+  Contact,
+  KeyLookup,
+  OwnLimits,
+  Policy,
+  Subject,
+  SubjectLookup,
+  SubjectSettings,
+} from '../policy.ts'
 import { LevelRules } from '../reader/level-rules.ts'
 import { contact } from '../reader/read-endpoints.ts'
 import { type OwnLimitsReader, ownLimitsReader, ownVersions } from '../reader/read-own-limits.ts'
@@ -127,7 +136,7 @@ export function findEdited(
 }
 
 /** The keys as they are now, by SHA-256. */
-function liveKeys(identities: () => PackedIdentities, rules: SubjectRules): Lookup<ApiKey> {
+function liveKeys(identities: () => PackedIdentities, rules: SubjectRules): KeyLookup {
   const make = (sha256: string, key: PackedKey | undefined): ApiKey | undefined => {
     const subject = subjectOf(key?.subject, rules)
     if (key === undefined || subject === undefined) return undefined
@@ -142,6 +151,10 @@ function liveKeys(identities: () => PackedIdentities, rules: SubjectRules): Look
       return identities().keys.size
     },
     get: (sha256) => make(sha256, identities().keys.get(sha256)),
+    withId(id) {
+      const sha256 = identities().keyIds.get(id) ?? ''
+      return make(sha256, identities().keys.get(sha256))
+    },
     keys: () => identities().keys.keys(),
     values: () => made(identities().keys, ([sha256, key]) => make(sha256, key)),
   }

@@ -55,7 +55,7 @@ function alertOf(candidate: AlertCandidate, { percent, key }: Threshold, occurre
   if (candidate.kind === 'further') {
     return { ...attributes, type: 'weir.limit.blocked', data: { ...block, more: candidate.more } }
   }
-  const by = candidate.by === undefined ? {} : { by: candidate.by }
+  const by = { ...(candidate.by && { by: candidate.by }), ...candidate.measured }
   if (candidate.kind === 'blocked') return { ...attributes, type: 'weir.limit.blocked', data: { ...block, ...by } }
   const { used } = candidate
   const period = { period_start: from, period_end: until, decision_id: decisionId }

@@ -47,6 +47,55 @@ const decision = (used: number, resetMs: number, subject = 'acme') => ({
 })
 
 describe('findCrossings', () => {
+  it('says what a limit counts, and of money in which currency', () => {
+    const measured = requirePolicy(
+      `
+version: 1
+rateCards: { usd: { currency: USD, unknown: count, prices: [{ from: 2026-01-01T00:00:00Z, prices: { requests: "1" } }] } }
+plans: { free: { limits: [money, tokens, asked] } }
+limits:
+  money: { algorithm: fixed_window, size: "20.00", period: day, unit: usd, mode: shadow }
+  tokens: { algorithm: fixed_window, size: 10, period: day, unit: tokens }
+  asked: { algorithm: fixed_window, size: 10, period: day, unit: requests }
+subjects: { acme: { plan: free } }
+`,
+      'weir.yaml',
+    )
+    const limits = ['money', 'tokens', 'asked'].map((name) => {
+      const size = name === 'money' ? 20_000_000_000 : 10
+      return { name, size, used: size, remaining: 0, reset_ms: dayMs / 2 }
+    })
+    const found = findCrossings(measured, { ...decision(0, 0), limits }, kathmanduMidnightMs + dayMs / 2)
+    expect(found.map((one) => one.measured)).toEqual([{ unit: 'usd', currency: 'USD' }, { unit: 'tokens' }, undefined])
+  })
+
+  it('is about the ancestor that a limit counts, in its calendar, and about a key by its own version', () => {
+    const sha256 = 'a'.repeat(64)
+    const tree = requirePolicy(
+      `
+version: 1
+plans: { company: { limits: [day] }, member: { limits: [keys] } }
+limits:
+  day: { algorithm: fixed_window, size: 10, period: day, thresholds: [80%] }
+  keys: { algorithm: fixed_window, size: 10, period: day, by: [key], thresholds: [] }
+subjects:
+  acme: { plan: company, timeZone: Asia/Kathmandu }
+  u: { plan: member, parent: acme, keys: [{ sha256: ${sha256}, id: k, limits: { keys: { size: 4, thresholds: [50%] } } }] }
+`,
+      'weir.yaml',
+    )
+    const limits = [
+      { name: 'day', size: 10, used: 8, remaining: 2, reset_ms: dayMs / 2, at: 'acme' },
+      { name: 'keys', size: 4, used: 2, remaining: 2, reset_ms: dayMs / 2, by: { key: 'k' } },
+    ]
+    const found = findCrossings(tree, { ...decision(0, 0, 'u'), limits }, kathmanduMidnightMs + dayMs / 2)
+    expect(found.map((one) => [one.subject, one.limit, one.thresholds.map(({ percent }) => percent)])).toEqual([
+      ['acme', 'day', [80]],
+      ['u', 'keys', [50]],
+    ])
+    expect(found[0]?.startMs).toBe(kathmanduMidnightMs)
+  })
+
   it('adds the percentages that a customer has chosen to the thresholds of its calendar limits', () => {
     const percentsAt = (used: number) =>
       findCrossings(policy, decision(used, dayMs / 2, 'chooser'), kathmanduMidnightMs + dayMs / 2).map((one) => [

@@ -6,7 +6,7 @@ import { reachedThresholds } from '@weir/core/alerts/reached-thresholds.ts'
 import { createBoundaryCache, periodStartLabel } from '@weir/core/calendar/calendar.ts'
 import { isOfOneSubject, type Limit, type PeriodUnit, type Threshold } from '@weir/core/limits/limit.ts'
 import { ownAlertsOf } from '@weir/policy/contact-targets.ts'
-import type { Policy } from '@weir/policy/policy.ts'
+import { keyWithId, type Policy } from '@weir/policy/policy.ts'
 import type { Crossing } from '../types.ts'
 
 /** Cached, because a subject at its limit needs its period for every decision. */
@@ -68,6 +68,13 @@ function thresholdsOf(limit: Limit, policy: Policy, subject: string): readonly T
   return [...limit.thresholds, ...added.map((percent) => ({ percent }))]
 }
 
+/** What a limit counts besides costs and requests. */
+function measuredBy({ unit }: Limit, { rateCards }: Policy): Crossing['measured'] {
+  if (unit === undefined || unit === 'requests') return undefined
+  const currency = rateCards.get(unit)?.currency
+  return currency === undefined ? { unit } : { unit, currency }
+}
+
 /** Whether customers choose percentages for limits of this span. A minute is over before anybody reads a mail. */
 export const hasChosen = (span: Limit['span']): boolean => span.kind === 'period' && span.unit !== 'minute'
 
@@ -83,10 +90,12 @@ export function findCrossings(policy: Policy, record: DecisionRecordV1, tsMs: nu
   const own = policy.subjects.get(record.subject)
   for (const { name, size, used, reset_ms: resetMs, by, at } of record.limits) {
     const subject = at ?? record.subject
-    const known = at === undefined ? own : policy.subjects.get(at)
+    const ofKey = by?.key === undefined ? undefined : keyWithId(policy, by.key)?.subject
+    const known = at === undefined ? (ofKey ?? own) : policy.subjects.get(at)
     const limit = known?.ownLimits?.get(name) ?? policy.limits.get(name)
     if (limit === undefined) continue
-    const about = { subject, limit: name, size, used, decisionId, decidedMs: tsMs, by, trace }
+    const measured = measuredBy(limit, policy)
+    const about = { subject, limit: name, size, used, decisionId, decidedMs: tsMs, by, trace, measured }
     const keyOf = (threshold: string, periodStart: string) =>
       claimKey({ subject, limit: name, size, threshold, periodStart })
     if (isBlockedBy(limit, record)) {

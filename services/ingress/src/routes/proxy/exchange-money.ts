@@ -1,6 +1,6 @@
 import type { Units } from '@weir/core/limits/limit-store.ts'
 import type { Price, RateBook } from '@weir/core/prices/rate-book.ts'
-import { nanosPerRequestMax, type RateCard, unpricedUnit, withRequest } from '@weir/core/prices/rate-card.ts'
+import { type RateCard, unpricedUnit, withRequest } from '@weir/core/prices/rate-card.ts'
 import type { Usage } from '@weir/decide/correct/usage-settler.ts'
 import type { ChargedDecision } from '@weir/decide/types.ts'
 import type { AnswerMeasure } from '@weir/meters/measure-answer.ts'
@@ -39,9 +39,6 @@ export function askedMoney(
   for (const [unit, found] of dearest) if (nanos.has(unit)) nanos.set(unit, found)
   return { nanos }
 }
-
-/** Whether it is more than any request can cost. */
-export const isBeyondAll = (nanos: number): boolean => nanos > nanosPerRequestMax
 
 /**
  * What an exchange cost in the end: at the prices of its decision, and where nothing is known of it, as it was held.

@@ -1,3 +1,4 @@
+import { nanosPerRequestMax } from '@weir/core/prices/rate-card.ts'
 import type { DecisionRequest } from '@weir/decide/types.ts'
 import { DimensionValues, type RequestMeasure } from '@weir/meters/measure-request.ts'
 import type { MeterReader } from '@weir/meters/meter-reader.ts'
@@ -5,7 +6,7 @@ import { type Problem, problem } from '@weir/runtime/problem.ts'
 import { isProblem } from '../../http/decision-reply.ts'
 import type { PolicyView } from '../../policy-view.ts'
 import type { Ports } from '../../ports.ts'
-import { askedMoney, isBeyondAll } from './exchange-money.ts'
+import { askedMoney } from './exchange-money.ts'
 import { exchangeMsMax } from './metered-exchange.ts'
 import type { IncomingRequest } from './proxied-request.ts'
 import { type ChosenUpstream, createUpstreamChoice } from './upstream-choice.ts'
@@ -64,11 +65,11 @@ export function createMeter({ clock, environment = {} }: Pick<Ports, 'clock' | '
     const units = new Map(most)
     const isOpen = (unit: string) => {
       const found = nanos.get(unit)
-      if (found !== undefined) return isUnbounded || isBeyondAll(found)
+      if (found !== undefined) return isUnbounded || found > nanosPerRequestMax
       return isUnbounded && preset?.units.includes(unit) === true && !most.has(unit)
     }
     for (const [unit, found] of nanos) units.set(unit, isOpen(unit) ? 0 : found)
-    const mayBeOpen = isUnbounded || [...nanos.values()].some(isBeyondAll)
+    const mayBeOpen = isUnbounded || [...nanos.keys()].some(isOpen)
     for (const { unit = '', hold, mode } of mayBeOpen ? view.resolveLimits(subject, route) : []) {
       if (!isOpen(unit)) continue
       if (hold === undefined && mode === 'enforce') return { problem: unbounded }
