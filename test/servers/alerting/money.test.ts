@@ -1,4 +1,5 @@
 import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
+import { freePorts } from '@weir/runtime/ports.ts'
 import { expect, test } from 'vitest'
 import { openAlertingStack } from '../../support/alerting/open-alerting.ts'
 import { forFile } from '../../support/opened.ts'
@@ -61,12 +62,14 @@ test('A limit of money in shadow refuses nothing, and alerts at each level withi
 })
 
 test('A console warns once of a stored budget', async () => {
-  const console = await startServiceProcess('console', {
+  const [port] = await freePorts(1)
+  const warned = await startServiceProcess('console', {
+    WEIR_CONSOLE_PORT: String(port),
     WEIR_REDIS_URL: stack.redis.address,
     WEIR_KAFKA_BROKERS: stack.kafka.address,
     WEIR_CLICKHOUSE_URL: stack.tables.url,
     WEIR_ADMIN_TOKEN_SHA256: sha256('admin'),
   })
-  await until(() => console.said().includes('budgets do nothing since 0.11'))
-  await console.kill('SIGKILL')
+  await until(() => warned.said().includes('budgets do nothing since 0.11'))
+  await warned.kill('SIGKILL')
 })

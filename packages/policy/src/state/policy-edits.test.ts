@@ -109,7 +109,12 @@ test('a price list that a plan or subject names is not deleted, nor a route that
 test('a budget of an earlier release is kept as it is written, does nothing, and is known to be there', () => {
   const state = stateOf(priced)
   expect(state.hasFormerBudgets).toBe(false)
-  applied(state, put('subject', 'c', { plan: 'free', suspended: '"budget":', limits: { minute: { size: 2 } } }))
+  // A limit may be called so.
+  applied(
+    state,
+    put('limit', 'budget', { algorithm: 'fixed_window', size: 5, window: '1m', applies: 'all' }),
+    put('subject', 'c', { plan: 'free', limits: { budget: { size: 2 } } }),
+  )
   expect(state.hasFormerBudgets).toBe(false)
   const budget = { amount: '0.50', thresholds: ['50%'] }
   applied(state, put('subject', 'c', { plan: 'free', budget }))
