@@ -13,7 +13,7 @@ import { runWeir } from '../support/weir-up.ts'
 
 /** A policy with everything that the release has and this version has not. */
 const policy = failurePolicy()
-  .replace('plans:\n', 'plans:\n  paid: { limits: [wide-day], prices: api }\n')
+  .replace('plans:\n', 'plans:\n  paid: { limits: [wide-day], prices: api, budget: { amount: "20.00" } }\n')
   .replace(
     'endpoints:\n',
     `prices:
@@ -78,7 +78,10 @@ async function expectReadHere(): Promise<void> {
   const written = join(stack.dir, 'exported.yaml')
   writeFileSync(written, await (await open('/v1/policy')).text())
   const { code, stderr } = await runWeir(['check', '--policy', written])
-  expect([code, stderr]).toEqual([0, expect.stringMatching(/contact\.digest: .*\n.*contact\.language: /)])
+  expect([code, stderr]).toEqual([
+    0,
+    expect.stringMatching(/paid\.budget: [\s\S]* "budget-paid": [\s\S]*contact\.digest: .*\n.*contact\.language: /),
+  ])
 }
 
 /** In the order of docs/operating.md; back in reverse. */

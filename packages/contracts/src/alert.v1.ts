@@ -39,10 +39,7 @@ export const alertFields = {
   'weir.quota.resolved': { ...quota, percent: 'number', resolves: 'uuid', reached_at: 'time', reason: 'text' },
   /** At the pace of the period so far the quota is used up at `runs_out`, before the period ends. */
   'weir.quota.forecast': { ...quota, runs_out: 'time' },
-  /**
-   * What a subject's month (`period`: `2026-11`) costs so far by the price list `prices` has reached a threshold,
-   * `percent` of its budget. `amount` and `budget` are decimal text.
-   */
+  /** Raised before 0.11: a subject's month (`period`: `2026-11`) cost `amount`, `percent` of its `budget`. */
   'weir.budget.reached': {
     prices: 'text',
     currency: 'text',

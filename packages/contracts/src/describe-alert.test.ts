@@ -50,16 +50,13 @@ test('The end of an alert says what it was about and why it is over; what is use
   expect(textsOf('of a newer Weir').lines[0]).toBe('Reason: of a newer Weir')
 })
 
-test('A reached budget says what the month costs so far, of how much', () => {
+test('A budget that an earlier release found reached says what the month cost, of how much', () => {
   const of = { prices: 'api', currency: 'EUR', budget: '20.00', amount: '17.00', percent: 80, period: '2026-11' }
   const data = { ...of, period_start: '2026-11-01T00:00:00.000Z', period_end: '2026-12-01T00:00:00.000Z' }
   const about = { id: '01a1fdfa-6d10-4540-81b4-576e9d55a36f', subject: 'acme', time: '' }
   expect(describeAlert({ ...about, type: 'weir.budget.reached', data })).toEqual({
     title: 'acme has reached 80% of its budget',
-    lines: [
-      'Cost so far: 17.00 of 20.00 EUR (price list api)',
-      'Period: 1 Nov 2026, 00:00 UTC to 1 Dec 2026, 00:00 UTC',
-    ],
+    lines: ['Cost so far: 17.00 of 20.00 EUR', 'Period: 2026-11'],
   })
 })
 

@@ -21,17 +21,6 @@ function namesOf(subject: string): readonly [who: string, whose: string] {
 const countedBy = (by: Readonly<Record<string, string>> = {}) =>
   Object.entries(by).map(([part, value]) => `${part}: ${part === 'ip' ? value : quoted(value)}`)
 
-function describeBudget({ subject: named, data }: AlertOf<'weir.budget.reached'>) {
-  const { percent, amount, budget, currency, prices, period_start, period_end } = data
-  return {
-    title: `${unlinked(named)} has reached ${percent}% of its budget`,
-    lines: [
-      `Cost so far: ${amount} of ${budget} ${currency} (price list ${prices})`,
-      `Period: ${time(period_start)} to ${time(period_end)}`,
-    ],
-  }
-}
-
 /** How much of a size is used: `16 USD of 20 USD`, `80 of 100 tokens`. */
 function usedOf({ used, size, unit, currency }: AlertOf<'weir.quota.forecast' | 'weir.quota.reached'>['data']) {
   const what = unit === undefined || currency !== undefined ? '' : ` ${unit}`
@@ -104,8 +93,11 @@ export function describeAlert(alert: AlertV1): { readonly title: string; readonl
     }
     case 'weir.quota.resolved':
       return describeResolved(alert)
-    case 'weir.budget.reached':
-      return describeBudget(alert)
+    case 'weir.budget.reached': {
+      const { percent, amount, budget, currency, period } = alert.data
+      const title = `${subject} has reached ${percent}% of its budget`
+      return { title, lines: [`Cost so far: ${amount} of ${budget} ${currency}`, `Period: ${period}`] }
+    }
     case 'weir.limit.blocked': {
       const { limit, size, currency, until, decision_id, by, more } = alert.data
       if (more !== undefined) {

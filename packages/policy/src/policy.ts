@@ -2,7 +2,6 @@ import type { AlertType } from '@weir/core/alerts/alert-types.ts'
 import type { PathMark } from '@weir/core/http/marked-path.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { Refusal, Refusals } from '@weir/core/limits/refusal.ts'
-import type { Budget } from '@weir/core/prices/budget.ts'
 import type { PriceList } from '@weir/core/prices/price-list.ts'
 import type { RateCard } from '@weir/core/prices/rate-card.ts'
 import type { Meter } from '@weir/meters/meter.ts'
@@ -69,11 +68,9 @@ export interface SubjectLookup extends Lookup<Subject> {
   settings?(): Iterable<SubjectSettings>
 }
 
-const settingsInUse = (subjects: SubjectLookup): Iterable<SubjectSettings> => subjects.settings?.() ?? subjects.values()
-
 /** Every set of own limits that some subject has now. */
 export const ownLimitSetsOf = ({ subjects }: Pick<Policy, 'subjects'>): Iterable<OwnLimits> =>
-  new Set(Array.from(settingsInUse(subjects), ({ ownLimits }) => ownLimits))
+  new Set(Array.from(subjects.settings?.() ?? subjects.values(), ({ ownLimits }) => ownLimits))
 
 /** A named set of limits. */
 export interface Plan {
@@ -81,8 +78,6 @@ export interface Plan {
   readonly limits: readonly Limit[]
   /** Name of the price list of its subjects; absent if they pay nothing. */
   readonly prices?: string
-  /** Of the price list that it names; absent for none. */
-  readonly budget?: Budget
   /** Whether its subjects' own keys may read their usage, where the subject says nothing else; absent: they may not. */
   readonly selfService?: boolean | undefined
   /** What customers see instead of the name, and a sentence about it. */
@@ -172,7 +167,7 @@ export interface Cors {
 }
 
 /** A customer, user or address that is limited and metered. What the plan may have too is its own, and counts first. */
-export interface Subject extends Pick<Plan, 'prices' | 'budget' | 'selfService' | 'ownAlerts'> {
+export interface Subject extends Pick<Plan, 'prices' | 'selfService' | 'ownAlerts'> {
   readonly id: string
   readonly plan: Plan
   readonly timeZone: string
@@ -192,16 +187,6 @@ export type SubjectSettings = Omit<Subject, 'id' | 'parent'>
 /** Returns the price list of a subject: its own, else its plan's; undefined for one that pays nothing. */
 export const pricesOf = ({ prices }: Pick<Policy, 'prices'>, subject: Subject): PriceList | undefined =>
   prices.get(subject.prices ?? subject.plan.prices ?? '')
-
-/** Returns the budget of a subject: its own, or the plan's where it has the plan's price list; undefined for none. */
-export const budgetOf = ({ budget, prices, plan }: SubjectSettings): Budget | undefined =>
-  budget ?? (prices === undefined ? plan.budget : undefined)
-
-/** Returns whether any subject has a budget now. */
-export function hasBudgets({ subjects }: Pick<Policy, 'subjects'>): boolean {
-  for (const settings of settingsInUse(subjects)) if (budgetOf(settings) !== undefined) return true
-  return false
-}
 
 /** Returns whether the subject's own keys may read its own usage. */
 export const isSelfService = ({ selfService, plan }: Subject): boolean => selfService ?? plan.selfService ?? false
@@ -318,7 +303,7 @@ export interface AlertChoice {
   readonly types?: readonly AlertType[]
   readonly limits?: readonly string[]
   readonly subjects?: readonly string[]
-  /** The least percentage of a quota or of a budget. */
+  /** The least percentage of a quota. */
   readonly percent?: number
 }
 

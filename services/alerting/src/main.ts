@@ -32,7 +32,6 @@ import { createAlertHistory } from './record/alert-table.ts'
 import { createRecordLog } from './record/record-log.ts'
 import type { PublishAlerts } from './types.ts'
 import { startFurtherBlocks } from './watch/further-blocks.ts'
-import { startBudgetWatch } from './watch/watch-budgets.ts'
 import { createWatcher } from './watch/watch-decisions.ts'
 import { startRateWatch } from './watch/watch-rates.ts'
 import { startResolvedWatch } from './watch/watch-resolved.ts'
@@ -144,14 +143,12 @@ await startService(
     const raise: AlertRaiser['raise'] = (candidates) => raiser.raise(candidates)
     const watching = startRateWatch({ ...shared, clickhouse, policyInForce, redis, raise })
     const rates = await run.own('watches', watching, (one) => one.stopped)
-    const budgetWatch = startBudgetWatch({ ...shared, clickhouse, policyInForce, redis, raise })
-    const budgets = await run.own('budgets', budgetWatch, (one) => one.stopped)
     const further = startFurtherBlocks({ ...shared, claims, raise })
     await run.own('further blocks', further, (one) => one.stopped)
     const resolvedWatch = startResolvedWatch({ ...shared, clickhouse, policyInForce, redis, raise })
     const resolved = await run.own('resolved alerts', resolvedWatch, (one) => one.stopped)
     feed.onChange(({ resets }) => resolved.reset(resets))
-    for (const [name, { problem }] of Object.entries({ watches: rates, budgets, 'resolved alerts': resolved })) {
+    for (const [name, { problem }] of Object.entries({ watches: rates, 'resolved alerts': resolved })) {
       checkReady(name, () => warningOf(problem()))
     }
     const { onDecisions, onAlerts, onRequests, onLog } = createBatchHandlers({

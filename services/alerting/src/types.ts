@@ -54,13 +54,6 @@ export interface RateChange extends Candidate, RateRow {
   readonly alert: Watch['alert']
 }
 
-/** A subject's period costs as much as thresholds of its budget. */
-export interface BudgetReached extends Candidate {
-  readonly kind: 'budget'
-  /** The data of the alert, with the amounts as text. */
-  readonly about: Omit<AlertOf<'weir.budget.reached'>['data'], 'percent' | 'period_start' | 'period_end'>
-}
-
 /** A threshold alert that is over. `size` and `used` are those of now, or the alert's at its period's end. */
 export interface QuotaResolved extends Candidate {
   readonly kind: 'resolved'
@@ -71,7 +64,7 @@ export interface QuotaResolved extends Candidate {
 }
 
 /** A finding that may become an alert. */
-export type AlertCandidate = Crossing | RateChange | FurtherBlocks | BudgetReached | QuotaResolved
+export type AlertCandidate = Crossing | RateChange | FurtherBlocks | QuotaResolved
 
 /** Publishes alerts. Resolves when all are in Kafka on every in-sync replica. */
 export type PublishAlerts = (alerts: readonly AlertV1[]) => Promise<unknown>

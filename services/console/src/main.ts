@@ -60,6 +60,9 @@ async function openRedis(config: RedisTlsFiles & { readonly redisUrl: Secret }, 
   return { redis, problem }
 }
 
+const formerBudgets =
+  'budgets do nothing since 0.11: `weir export > weir.yaml` and `weir check` print the limits that raise their alerts'
+
 await startService(
   'console',
   () => readConfig(consoleVariables, process.env),
@@ -81,6 +84,10 @@ await startService(
       (one) => one.close(),
     )
     checkReady('policy', () => policyReadiness(feed))
+    void feed.firstPolicy().then(
+      () => feed.state?.hasFormerBudgets && log.warn(formerBudgets),
+      () => undefined, // the console stops
+    )
     const history = await run.own('policy history', new PolicyHistory({ ...kafka, clickhouse }), (one) => one.close())
     checkReady('policy history', () => warningOf(history.problem))
     const writer = await run.own('policy writer', createPolicyWriter(kafka), (one) => one.close())

@@ -157,7 +157,7 @@ const presence = () =>
 
 async function alert(onStart: (alerting: ServiceProcess) => Promise<void> = async () => undefined): Promise<void> {
   await presence()
-  await keys.del('weir:1:watches:turn', 'weir:1:watches:looked', 'weir:1:watches:budgets')
+  await keys.del('weir:1:watches:turn', 'weir:1:watches:looked')
   const wanted = [(await countOf('alerts')) + 1, (await countOf('deliveries', 'countIf(attempt > 0)')) + 1] as const
   const alerting = await start('alerting')
   subjects += 1
@@ -168,7 +168,7 @@ async function alert(onStart: (alerting: ServiceProcess) => Promise<void> = asyn
   await onStart(alerting)
   await until(async () => (await countOf('alerts')) >= wanted[0])
   await until(async () => (await countOf('deliveries', 'countIf(attempt > 0)')) >= wanted[1])
-  for (const table of ['usage_1m', 'decisions', 'usage_15m']) {
+  for (const table of ['usage_1m', 'decisions']) {
     await until(() => sentBy('weir_alerting').some(({ text }) => text.includes(`FROM ${table} AS u`)), 90_000)
   }
   await alerting.kill('SIGTERM')

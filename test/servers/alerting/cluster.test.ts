@@ -83,7 +83,7 @@ test('Counted blocks, turns and what was evaluated are kept on a Cluster with th
   await store.keepFurther(hour, new Map([['one', { subject, limit, size: 5, decisionId: 'd' }]]))
   expect(await store.readFurther(hour)).toEqual([{ subject, limit, size: 5, decisionId: 'd', more: 2 }])
   expect(keySlot(blockCountKey(subject, limit, hour))).toBe(keySlot(`quota_alert:{${subject}}`))
-  const hasTurn = [createRoundLock(redis, 'weir:1:watches:budgets'), createRoundLock(redis, 'weir:1:watches:budgets')]
+  const hasTurn = [createRoundLock(redis, 'weir:1:watches:resolved'), createRoundLock(redis, 'weir:1:watches:resolved')]
   expect(await Promise.all(hasTurn.map((take) => take()))).toEqual([true, false])
   const lock = createEvaluationLock(redis)
   expect(await lock.take()).toEqual(new Map())

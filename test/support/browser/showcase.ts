@@ -184,13 +184,6 @@ function alertRows(nowMs: number) {
       ['ops delivered'],
     ],
     ['weir.quota.reached', 'northwind', 7, quota('team-month', 80, 4_000_000), ['ops failed', 'ops delivered']],
-    [
-      'weir.budget.reached',
-      'lumen',
-      19,
-      { ...quota('', 80, 0), amount: '402.11', budget: '500.00', currency: 'EUR', prices: 'api-2026' },
-      [],
-    ],
   ] as const
   const alerts = all.map(([type, subject, hours, data]) => ({
     id: randomUUID(),
@@ -251,7 +244,7 @@ export async function fillShowcase({ weir, api }: PageStack, nowMs: number): Pro
   await fetch(`${weir.line.console}/v1/plans/team`, {
     method: 'PUT',
     headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ ...showcasePolicy.plans.team, budget: { amount: '5000.00' } }),
+    body: JSON.stringify({ ...showcasePolicy.plans.team, about: 'For up to 80 people.' }),
   })
   await api('POST /v1/subjects/northwind/keys', { id: 'northwind-web' })
   await api('POST /v1/subjects/northwind/keys', {

@@ -4,7 +4,7 @@ import { readRows } from '@weir/clickhouse/connect.ts'
 /** A policy for everything that the processes ask of ClickHouse. */
 export const leastRightsPolicy = `
 version: 1
-plans: { free: { limits: [day] }, paid: { limits: [], prices: api, budget: { amount: "9.00" } } }
+plans: { free: { limits: [day] }, paid: { limits: [], prices: api } }
 prices: { api: { currency: EUR, lines: [{ name: all, measure: units, tiers: [{ unit_amount: "1" }] }] } }
 subjects: { payer: { plan: paid } }
 limits: { day: { algorithm: fixed_window, size: 1000, period: day, thresholds: [80%] } }

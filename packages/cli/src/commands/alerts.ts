@@ -24,15 +24,14 @@ const inPath = encodeURIComponent
 
 /** Says in few words what an alert is about. */
 function inWords({ type, data }: Pick<Alert, 'type' | 'data'>): string {
-  const { limit, percent, until, runs_out, endpoint, watch, count, usual } = data
-  const { amount, budget, currency } = data
+  const { limit, percent, until, runs_out, endpoint, watch, count, usual, currency } = data
   const [used, size] = [data.used, data.size].map((value) =>
     quantity(String(value), currency === undefined ? undefined : String(currency)),
   )
   if (type === 'weir.quota.reached') return `${limit}: ${percent}%, ${used} of ${size}`
   if (type === 'weir.quota.resolved') return `${limit}: ${percent}% resolved, ${data.reason}`
   if (type === 'weir.quota.forecast') return `${limit}: ${used} of ${size}, used up by ${momentCell(String(runs_out))}`
-  if (type === 'weir.budget.reached') return `budget: ${percent}%, ${amount} of ${budget} ${currency}`
+  if (type === 'weir.budget.reached') return `budget: ${percent}%, ${data.amount} ${data.currency}`
   if (type === 'weir.limit.blocked') return `${limit}: blocked until ${momentCell(String(until))}`
   if (type === 'weir.alerts.digest') return `${data.count} alerts, ${data.digest}`
   if (endpoint !== undefined) return String(endpoint)

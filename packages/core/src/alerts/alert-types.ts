@@ -3,11 +3,13 @@ export const alertTypes = [
   'weir.quota.reached',
   'weir.quota.resolved',
   'weir.quota.forecast',
+  // No longer raised; earlier releases did, and policies name it.
   'weir.budget.reached',
   'weir.limit.blocked',
   'weir.denied_rate.high',
   'weir.allowed.high',
   'weir.allowed.dropped',
+  // As weir.budget.reached.
   'weir.alerts.digest',
   'weir.endpoint.disabled',
   'weir.endpoint.test',

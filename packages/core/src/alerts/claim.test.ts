@@ -20,11 +20,6 @@ test('the end of an alert is claimed by its id, in the slot of its subject, as n
   )
 })
 
-test('a claim of a budget is none of a limit that is called so', () => {
-  const budget = { subject: 'acme', limit: 'budget', size: 'EUR500.00', threshold: 'budget80', periodStart: '2026-11' }
-  expect(claimKey(budget)).toBe('quota_alert:{acme}:budget:EUR500%2E00:budget80:2026-11')
-})
-
 test('a claim outlives its period by six hours, a day of 25 hours included', () => {
   const hourMs = 3_600_000
   expect(claimLifetimeMs('day')).toBe(30 * hourMs)

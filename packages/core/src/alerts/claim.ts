@@ -5,11 +5,11 @@ import { longestPeriodMs, type PeriodUnit, scopeKinds } from '../limits/limit.ts
 export interface Claim {
   readonly subject: string
   readonly limit: string
-  /** Units; of a budget its currency and amount: `EUR500.00`. */
-  readonly size: number | string
-  /** `80` for 80%, `4000u` for units, `blocked` for a block, `budget80` for 80% of a budget. */
+  /** Units. */
+  readonly size: number
+  /** `80` for 80%, `4000u` for units, `blocked` for a block. */
   readonly threshold: string
-  /** `periodStartLabel` of the period's start, a budget's month; `cooldown` where the claim's expiry alone ends it. */
+  /** `periodStartLabel` of the period's start; `cooldown` where the claim's expiry alone ends it. */
   readonly periodStart: string
   /** What the limit counted by beyond the subject, as the record has it, where each of its values is an alert. */
   readonly by?: Readonly<Record<string, string>> | undefined
@@ -37,7 +37,7 @@ function scopeOfClaim(by: Readonly<Record<string, string>>): string {
  */
 export function claimKey({ subject, limit, size, threshold, periodStart, by = {} }: Claim): string {
   const scope = scopeOfClaim(by)
-  const key = `quota_alert:{${encodeKeyPart(subject)}}:${encodeKeyPart(limit)}:${encodeKeyPart(String(size))}:${threshold}:${encodeKeyPart(periodStart)}`
+  const key = `quota_alert:{${encodeKeyPart(subject)}}:${encodeKeyPart(limit)}:${size}:${threshold}:${encodeKeyPart(periodStart)}`
   return scope === '' ? key : `${key}:${scope}`
 }
 

@@ -20,6 +20,7 @@ import { readTokens, tokenEntries } from './read-tokens.ts'
 import { readUnsubscribed, unsubscribedEntries } from './read-unsubscribed.ts'
 import { readUpstreams, upstreamEntries } from './read-upstreams.ts'
 import { readWatches, watchEntries } from './read-watches.ts'
+import { remarkOnBudgets } from './remark-on-budgets.ts'
 import { remarkOnLimits } from './remark-on-limits.ts'
 import { type PolicyProblem, TextReader } from './text-reader.ts'
 import { type PolicyValue, ValueReader } from './value-reader.ts'
@@ -96,6 +97,7 @@ export function parsePolicy(text: string, fileName: string): ParsedPolicy {
   const sectionsAt = reader.map(root, 'a policy')
   const limitsAt = sectionsAt?.get('limits')
   if (limitsAt !== undefined && !reader.isEmpty(limitsAt)) remarkOnLimits(reader, limitsAt, policy)
+  remarkOnBudgets(reader, policy)
   const written = (section: string) => {
     const at = sectionsAt?.get(section)
     return at === undefined ? [] : reader.written(at)

@@ -76,6 +76,8 @@ export class ProblemList {
  * when it has added a problem. TextReader reads YAML; ValueReader reads the values of JSON, a hundred times as fast.
  */
 export abstract class PolicyReader extends ProblemList {
+  /** Where `budget` of a plan or subject is written: what it stands for is known when all is read. */
+  readonly formerBudgets: SourcePosition[] = []
   #suggestions = 0
 
   /** `; did you mean …?` for the first problems: no one reads more, and each compares all the names. */

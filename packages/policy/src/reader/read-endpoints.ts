@@ -18,7 +18,7 @@ export const alertChoice = {
 }
 const choice = t.object('a choice of alerts', {
   ...alertChoice,
-  percent: t.optional('Quota and budget alerts only from this percentage up.', t.percent),
+  percent: t.optional('Quota alerts only from this percentage up.', t.percent),
 })
 
 const common = {

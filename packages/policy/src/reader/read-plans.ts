@@ -1,11 +1,10 @@
 import { definedFields } from '@weir/core/defined-fields.ts'
 import { type Limit, limitsPerDecisionMax } from '@weir/core/limits/limit.ts'
-import { sameBudget } from '@weir/core/prices/budget.ts'
 import { isOfPlan } from '../match/resolve-limits.ts'
 import { noRouteLimits, type Plan } from '../policy.ts'
 import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
-import { budget, budgetOn } from './read-budget.ts'
 import { type Prices, pricesName, pricesNamed } from './read-prices.ts'
+import { formerBudget } from './remark-on-budgets.ts'
 import * as t from './value-types.ts'
 
 /** The limits by name; undefined for one that is there but wrong, so that its uses are not reported too. */
@@ -35,7 +34,7 @@ export const namesForAll = (limits: Limits, plan?: string): ReadonlySet<string> 
 const plan = t.object('a plan', {
   limits: t.required('Names of limits; a request is admitted only if all of them admit it.', limitNames),
   prices: t.optional('Name of the price list for its subjects.', pricesName),
-  budget: t.optional('Spending budget of each subject per period of the price list.', budget),
+  budget: formerBudget,
   selfService: t.optional("Whether its subjects' keys may read their own usage. Default: false.", t.boolean),
   ...t.publicTexts,
   ownAlerts: t.optional(
@@ -57,7 +56,7 @@ export function readPlans(
   return planEntries.each(reader, at, (name, field) => {
     const written = plan.find(reader, field)
     const found = readPlanLimits(reader, written?.fields.get('limits'), written?.values.limits, limits, name)
-    const own = written === undefined ? {} : pricingOf(reader, written, prices)
+    const own = written === undefined ? {} : pricesNamed(reader, written.fields, written.values.prices, prices)
     const service = written?.values.selfService === true ? { selfService: true } : {}
     const choosing = written?.values.ownAlerts === true ? { ownAlerts: true } : {}
     const texts = definedFields({ title: written?.values.title, about: written?.values.about })
@@ -65,16 +64,10 @@ export function readPlans(
   })
 }
 
-function pricingOf(reader: PolicyReader, { fields, values }: t.FoundObject<typeof plan.members>, prices: Prices) {
-  const named = pricesNamed(reader, fields, values.prices, prices)
-  return { ...named, ...budgetOn(reader, fields, values.budget, named.prices, prices) }
-}
-
 function sameAs(before: Plan | undefined, plan: Plan): Plan {
   const isSame =
     before?.limits.length === plan.limits.length &&
     before.prices === plan.prices &&
-    sameBudget(before.budget, plan.budget) &&
     before.selfService === plan.selfService &&
     before.ownAlerts === plan.ownAlerts &&
     before.title === plan.title &&

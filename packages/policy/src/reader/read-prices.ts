@@ -168,7 +168,7 @@ function checkDigits(
 }
 
 /** What is wrong with an amount that is finer than the currency's smallest unit; undefined for nothing. */
-export function tooFine(value: Amount, digits: number): string | undefined {
+function tooFine(value: Amount, digits: number): string | undefined {
   if (roundAmount(value, digits) === value) return undefined
   const places = digits === 0 ? 'no decimal places' : `at most ${digits} decimal places`
   return `must have ${places}, like the currency, but is ${formatAmount(value)}`

@@ -3,12 +3,12 @@ import { type Contact, noOwnLimits, type Route, type Subject, type SubjectSettin
 import { subjectPattern, subjectRule } from '../policy-values.ts'
 import { type Level, LevelRules } from './level-rules.ts'
 import type { PolicyReader, SourcePosition } from './policy-reader.ts'
-import { budget, budgetOn } from './read-budget.ts'
 import { contact } from './read-endpoints.ts'
 import { KeyRing, keyList } from './read-keys.ts'
 import { type OwnLimitsReader, ownLimitsReader, ownVersions } from './read-own-limits.ts'
 import { type Limits, type Plans, planName, planOf } from './read-plans.ts'
 import { type Prices, pricesName, pricesNamed } from './read-prices.ts'
+import { formerBudget } from './remark-on-budgets.ts'
 import * as t from './value-types.ts'
 
 /** What a subject refers to. */
@@ -36,7 +36,7 @@ const settings = {
   anchor: t.withDefault('Day of the month on which months begin.', t.integer(1, 31), 1),
   limits: t.orEmpty("This subject's overrides of limits, by limit name.", ownVersions),
   prices: t.optional("Name of a price list that replaces the plan's.", pricesName),
-  budget: t.optional('Spending budget per period of its price list.', budget),
+  budget: formerBudget,
   selfService: t.optional("Whether its keys may read its own usage. Default: the plan's setting.", t.boolean),
   ownAlerts: t.optional(
     "Whether it may set up its own alerts: addresses and percentages. Default: the plan's setting.",
@@ -123,14 +123,11 @@ export function subjectReader({ plans, prices: known }: Definitions, readOwnLimi
     const plan = planOf(reader, fields, values, 'plan', plans)
     const ownLimits = values.limits === undefined ? noOwnLimits : readOwnLimits(reader, values.limits, plan)
     const prices = pricesNamed(reader, fields, values.prices, known)
-    const list = prices.prices ?? plan?.prices
-    // A wrong plan is a problem by itself.
-    const own = plan === undefined ? {} : budgetOn(reader, fields, values.budget, list, known)
     if (plan === undefined || timeZone === undefined || anchor === undefined) return undefined
     const service = selfService === undefined ? {} : { selfService }
     const choosing = ownAlerts === undefined ? {} : { ownAlerts }
     const off = suspended === undefined ? {} : { suspended }
-    return { plan, timeZone, anchor, ownLimits, ...prices, ...own, ...service, ...choosing, ...off }
+    return { plan, timeZone, anchor, ownLimits, ...prices, ...service, ...choosing, ...off }
   }
 }
 

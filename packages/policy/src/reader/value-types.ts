@@ -253,10 +253,13 @@ export const orEmpty = <T extends NonNullable<unknown>>(about: string, type: Val
   mayBeEmpty: true,
 })
 
-/** A key that is read and does nothing any more; `message` says what to do. */
-export const retired = (message: string): Member<undefined> => ({
+/** A key that is read and does nothing any more; `message` says what to do, unless `read` keeps that for later. */
+export const retired = (
+  message: string,
+  read: ValueType<never>['read'] = (reader, at) => reader.remark(at, message),
+): Member<undefined> => ({
   about: `No longer read: ${message}`,
-  type: { schema: { deprecated: true }, read: (reader, at) => reader.remark(at, message) },
+  type: { schema: { deprecated: true }, read },
   isRequired: false,
 })
 

@@ -171,10 +171,9 @@ function contactOf(written: JsonValue | undefined): Contact | undefined {
 function subjectOf(packed: PackedSubject | undefined, rules: SubjectRules): Subject | undefined {
   const settings = packed?.shape === undefined ? undefined : rules.of(packed.shape).settings
   if (packed === undefined || settings === undefined) return undefined
-  const { plan, timeZone, anchor, ownLimits, selfService, ownAlerts, suspended, prices, budget } = settings
+  const { plan, timeZone, anchor, ownLimits, selfService, ownAlerts, suspended, prices } = settings
   const subject = { id: packed.id, plan, timeZone, anchor, ownLimits, selfService, ownAlerts, suspended }
-  const priced = prices === undefined ? subject : { ...subject, prices }
-  const whole = budget === undefined ? priced : { ...priced, budget }
+  const whole = prices === undefined ? subject : { ...subject, prices }
   if (packed.parent === undefined) return whole
   const parent = subjectOf(packed.parent, rules)
   return parent === undefined ? undefined : { ...whole, parent }

@@ -2,7 +2,7 @@ import { finish } from '@weir/core/steps.ts'
 import { expect, test } from 'vitest'
 import { deleteEntity, type Entity, type EntityChange, putEntity } from '../entities.ts'
 import { createLimitResolver } from '../match/resolve-limits.ts'
-import { budgetOf, hasBudgets, pricesOf } from '../policy.ts'
+import { pricesOf } from '../policy.ts'
 import { diffSteps } from './diff-file.ts'
 import { entitiesOf } from './entities-of.ts'
 import { PolicyState } from './policy-state.ts'
@@ -106,27 +106,30 @@ test('a price list that a plan or subject names is not deleted, nor a route that
   expect([...state.policy.prices.keys()].toSorted()).toEqual(['api', 'own'])
 })
 
-test('a budget of a plan or of a subject is seen immediately, and fits the currency of its price list', () => {
+test('a budget of an earlier release is kept as it is written, does nothing, and is known to be there', () => {
   const state = stateOf(priced)
-  const budgetsOf = (...ids: readonly string[]) =>
-    ids.map((id) => {
-      const subject = state.policy.subjects.get(id)
-      return subject === undefined ? undefined : budgetOf(subject)?.amount
-    })
-  expect(hasBudgets(state.policy)).toBe(false)
-  applied(state, put('plan', 'free', { limits: ['minute'], prices: 'api', budget: { amount: '0.50' } }))
-  // c has a price list of its own, of which the plan's budget is not.
-  expect(budgetsOf('a', 'c')).toEqual([500_000_000_000n, undefined])
-  applied(state, put('plan', 'free', { limits: ['minute'], prices: 'api', budget: { amount: '2' } }))
-  applied(state, put('subject', 'c', { plan: 'free', prices: 'own', budget: { amount: '0.75' } }))
-  expect([budgetsOf('a', 'c'), hasBudgets(state.policy)]).toEqual([[2_000_000_000_000n, 750_000_000_000n], true])
-  expect(refused(state, put('price', 'own', { currency: 'JPY', lines: [] }))).toEqual([
-    'subjects.c.budget: its amount must have no decimal places, like the currency, but is 0.75',
+  expect(state.hasFormerBudgets).toBe(false)
+  // A limit may be called so.
+  applied(
+    state,
+    put('limit', 'budget', { algorithm: 'fixed_window', size: 5, window: '1m', applies: 'all' }),
+    put('subject', 'c', { plan: 'free', limits: { budget: { size: 2 } } }),
+  )
+  expect(state.hasFormerBudgets).toBe(false)
+  const budget = { amount: '0.50', thresholds: ['50%'] }
+  applied(state, put('subject', 'c', { plan: 'free', budget }))
+  expect([state.hasFormerBudgets, state.policy.subjects.get('c')]).toEqual([
+    true,
+    expect.not.objectContaining({ budget }),
   ])
-  expect([...policyLines(state)].filter((line) => line.includes('budget'))).toHaveLength(2)
-  const withoutBudget = put('subject', 'c', { plan: 'free', prices: 'own' })
-  applied(state, put('plan', 'free', { limits: ['minute'], prices: 'api' }), withoutBudget)
-  expect([budgetsOf('a', 'c'), hasBudgets(state.policy)]).toEqual([[undefined, undefined], false])
+  applied(
+    state,
+    put('plan', 'free', { limits: ['minute'], prices: 'api', budget }),
+    put('subject', 'c', { plan: 'free' }),
+  )
+  expect(state.hasFormerBudgets).toBe(true)
+  const again = stateOf([...policyLines(state)].join('\n'))
+  expect(again.get('plan', 'free')?.body.budget).toEqual(budget)
 })
 
 test('the price list of a subject is its own, else that of its plan, and a change of one is seen immediately', () => {

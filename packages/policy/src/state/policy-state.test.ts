@@ -108,7 +108,8 @@ const merged = (...parts: fc.Arbitrary<object>[]) =>
 const mostly = <T>(right: fc.Arbitrary<T>, ...wrong: T[]) =>
   fc.oneof({ weight: 9, arbitrary: right }, { weight: 1, arbitrary: fc.constantFrom(...wrong) })
 const atLeastOne = { minLength: 1 }
-const someBudget = fc.record({ amount: mostly(names('5', '6.00'), '0', '0.5') })
+/** Of an earlier release. */
+const someBudget = fc.record({ amount: names('5', '0') })
 
 const bodies: Readonly<Record<EntityKind, readonly [fc.Arbitrary<string>, fc.Arbitrary<JsonObject>]>> = {
   limit: [

@@ -24,7 +24,7 @@ import {
   usesOfDeleted,
 } from './definitions.ts'
 import { type CompiledPolicy, compiledPolicy, type FindSubject, findEdited, SubjectRules } from './live-policy.ts'
-import { keyList, type NewKey, PackedIdentities } from './packed-identities.ts'
+import { bodyOfShape, keyList, type NewKey, PackedIdentities } from './packed-identities.ts'
 
 interface Problems {
   readonly kind: 'problems'
@@ -115,6 +115,13 @@ export class PolicyState {
     if (prepared.kind === 'problems') return prepared
     this.#takeOver(prepared)
     return { kind: 'applied', policy: this.policy }
+  }
+
+  /** Whether a plan or a subject has a `budget`, which does nothing since 0.11. */
+  get hasFormerBudgets(): boolean {
+    const bodies = [...this.list('plan')].map(({ body }) => body)
+    const shapes = [...this.#identities.shapes.values()].filter(({ text }) => text.includes('"budget":'))
+    return [...bodies, ...shapes.map(bodyOfShape)].some((body) => Object.hasOwn(body, 'budget'))
   }
 
   /** Whether any subject has a parent. */

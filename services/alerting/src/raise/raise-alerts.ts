@@ -49,10 +49,6 @@ function alertOf(candidate: AlertCandidate, { percent, key }: Threshold, occurre
     const { watch, alert, count, usual } = candidate
     return { ...attributes, type: alert, data: { watch, window_start: from, window_end: until, count, usual } }
   }
-  if (candidate.kind === 'budget') {
-    const about = { ...candidate.about, percent, period_start: from, period_end: until }
-    return { ...attributes, type: 'weir.budget.reached', data: about }
-  }
   if (candidate.kind === 'resolved') return { ...attributes, ...resolvedOf(candidate) }
   const { limit, size, decisionId } = candidate
   const block = { limit, size, until, decision_id: decisionId }

@@ -49,7 +49,7 @@ export interface Rounds {
 
 /**
  * Goes a round every minute. A round returns what it could not do, if anything; one that rejects is tried again soon.
- * `what` is not done then, as in *budgets not looked at*.
+ * `what` is not done then, as in *watches not evaluated*.
  */
 export function startRounds(
   round: () => Promise<string | undefined>,
