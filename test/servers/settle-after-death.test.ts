@@ -22,8 +22,9 @@ test('a process killed after it wrote a correction: another that lives on its ma
     limits: { day: { algorithm: 'fixed_window', size: 100, window: '7d' } },
     subjects: { [subject]: { plan: 'free', keys: [{ sha256: sha256(subject) }] } },
   }
-  const stack = await forTest(openIngressStack(policy))
+  // Removed after the processes that write to it have ended.
   const journals = { WEIR_JOURNAL_DIR: await folderForTest('journal') }
+  const stack = await forTest(openIngressStack(policy))
   const living = await stack.start(journals)
   const dying = await stack.start({ ...journals, WEIR_CRASH_AT: 'ingress.settle.written' })
 

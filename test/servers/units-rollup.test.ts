@@ -28,11 +28,22 @@ const quarter = (ms: number) =>
 
 /** The buckets as the records themselves say. */
 function wanted() {
-  const rows = usedOf(records).map(({ tsMs, subject, keyId, plan, route, meter = '', dims = {}, ...one }) => {
+  const rows = usedOf(records).map(({ tsMs, subject, keyId, plan, route, meter = '', dims = {}, parents, ...one }) => {
     const names = Object.keys(dims).toSorted(compare)
     const labels = names.map((name) => `${name}=${dims[name]}`)
     return {
-      key: JSON.stringify([quarter(tsMs), subject, keyId, plan, route, meter, labels, one.unit, one.basis]),
+      key: JSON.stringify([
+        quarter(tsMs),
+        subject,
+        keyId,
+        plan,
+        route,
+        meter,
+        labels,
+        parents ?? [],
+        one.unit,
+        one.basis,
+      ]),
       quantity: one.quantity,
     }
   })
@@ -43,6 +54,7 @@ function wanted() {
 
 type Bucket = Readonly<Record<'ts' | 'subject' | 'key_id' | 'plan' | 'route' | 'meter' | 'unit' | 'basis', string>> & {
   readonly dims: readonly string[]
+  readonly parents: readonly string[]
   readonly quantity: string
   readonly count: string
 }
@@ -53,8 +65,8 @@ async function buckets() {
      FROM weir.units_15m GROUP BY ALL HAVING toInt64(quantity) != 0 OR toInt64(count) != 0`,
   )
   return found
-    .map(({ ts, subject, key_id, plan, route, meter, dims, unit, basis, quantity, count }) => [
-      JSON.stringify([ts, subject, key_id, plan, route, meter, dims, unit, basis]),
+    .map(({ ts, subject, key_id, plan, route, meter, dims, parents, unit, basis, quantity, count }) => [
+      JSON.stringify([ts, subject, key_id, plan, route, meter, dims, parents, unit, basis]),
       quantity,
       count,
     ])

@@ -30,11 +30,20 @@ export class QuotaRestore {
     this.#counts = createQuotaCounts(servers)
   }
 
-  /** Makes one pass. Resolves to how many counts were looked at, and how many of them raised. */
-  async run(policy: Policy, quotas: readonly SummableQuota[], { isFirst, isLast, signal }: RestorePass) {
+  /**
+   * Makes one pass, over the counts of all subjects or of those that `isMeant` says. Resolves to how many counts were
+   * looked at, and how many of them raised.
+   */
+  async run(
+    policy: Policy,
+    quotas: readonly SummableQuota[],
+    { isFirst, isLast, signal }: RestorePass,
+    isMeant = (_subject: string): boolean => true,
+  ) {
     // At once after a loss. Later, a count that a request changes meanwhile is right by what Redis has charged since.
     const seen = isFirst ? undefined : await this.#seenBeforeSums(signal)
-    const known = quotaFloors(await askKnownUnits(this.#clickhouse, quotas, Date.now()), quotas, rootsOf(policy))
+    const uses = await askKnownUnits(this.#clickhouse, quotas, Date.now())
+    const known = quotaFloors(uses, quotas, rootsOf(policy)).filter(({ subject }) => isMeant(subject))
     const names = new Set(known.map(({ key }) => key))
     const gone = [...this.#asked.values()].filter(({ key }) => !names.has(key)).map((floor) => ({ ...floor, units: 0 }))
     const floors = [...known, ...gone]

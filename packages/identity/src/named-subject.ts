@@ -13,7 +13,8 @@ export const unnamedSubject = (domain: string): Subject => unlistedSubject(`_dom
  * The subject that a token or a trusted proxy names: the policy's own if it has one, else one of the plan that is named
  * along with it, else one of the plan that all of them have. Undefined where there is no plan, and for an id that no
  * subject may have: none may name Weir's own (`ip:…`, `_…`). One that the policy does not have is below the parent that
- * is named, if the policy has that; undefined where it cannot stand there, as a limit would be missing.
+ * is named, if the policy has that; undefined where it cannot stand there, or where the parent is no text, as a limit
+ * would be missing.
  */
 export function namedSubject(
   policy: Policy,
@@ -30,7 +31,8 @@ export function namedSubject(
   if (known !== undefined) return known
   const plan = (typeof named.planName === 'string' ? policy.plans.get(named.planName) : undefined) ?? named.plan
   if (plan === undefined) return undefined
-  const parent = typeof named.parent === 'string' ? policy.subjects.get(named.parent) : undefined
+  if (named.parent !== undefined && typeof named.parent !== 'string') return undefined
+  const parent = named.parent === undefined ? undefined : policy.subjects.get(named.parent)
   if (parent === undefined) return unlistedSubject(id, plan)
   const levelOf = (one: string) =>
     one === id ? { parent: parent.id, plan } : levelOfSubject(one === parent.id ? parent : policy.subjects.get(one))

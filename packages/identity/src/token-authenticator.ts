@@ -40,8 +40,6 @@ interface KnownToken {
   readonly rules: IdentityRules
   readonly answer: TokenAnswer
   readonly freshUntil: number
-  /** The caller that it makes by the policy that asked last. */
-  made?: { readonly policy: Policy; readonly caller: Caller }
 }
 
 /** Authenticates callers by signed tokens, with the keys of their issuers, and remembers the answers. */
@@ -107,7 +105,6 @@ export function createTokenAuthenticator(parts: TokenParts) {
 }
 
 function callerOf(policy: Policy, found: KnownToken): Caller | undefined {
-  if (found.made?.policy === policy) return found.made.caller
   const { answer } = found
   if (answer === 'guess') return undefined
   if (answer === 'unsure') return unverifiable
@@ -116,10 +113,7 @@ function callerOf(policy: Policy, found: KnownToken): Caller | undefined {
   const planName = issuer.planClaim === undefined ? undefined : claims[issuer.planClaim]
   const parent = issuer.parentClaim === undefined ? undefined : claims[issuer.parentClaim]
   const subject = namedSubject(policy, { id: claims[issuer.subjectClaim], planName, plan: issuer.plan, parent })
-  const caller: Caller =
-    subject === undefined ? unauthenticated : { kind: 'known', subject, keyId: '', carriedIn: bearerToken, claims }
-  found.made = { policy, caller }
-  return caller
+  return subject === undefined ? unauthenticated : { kind: 'known', subject, keyId: '', carriedIn: bearerToken, claims }
 }
 
 /** The issuer that the token names. None of its claims is believed yet. */

@@ -148,9 +148,10 @@ export class PolicyChanger {
     if (checked.kind === 'problems') return reject(changeRejected(checked.problems))
     const problem = await plan.before?.()
     if (problem !== undefined) return reject(problem)
-    const isMoved = movesOf(state, plan.changes)
+    const findMoved = movesOf(state, plan.changes)
     const published = await this.#publishAll(by, plan, from)
-    if (isMoved()) this.#store.changes.onMoved?.()
+    const moved = findMoved()
+    if (moved.length > 0) this.#store.changes.onMoved?.(moved)
     return published === 'overtaken' || published.kind === 'problem' ? published : { ...published, answer: plan.answer }
   }
 
@@ -186,13 +187,16 @@ export class PolicyChanger {
   }
 }
 
-/** Says afterwards whether a subject that was there before has another root. */
-function movesOf(state: PolicyState, changes: readonly EntityChange[]): () => boolean {
+/** Says afterwards which of the changed subjects that were there before have another root. */
+function movesOf(state: PolicyState, changes: readonly EntityChange[]): () => readonly string[] {
   const isBelow = ({ entity }: EntityChange) => typeof entity?.body.parent === 'string'
-  if (!state.hasTrees && !changes.some(isBelow)) return () => false
+  if (!state.hasTrees && !changes.some(isBelow)) return () => []
   const put = changes.filter(({ kind, entity }) => kind === 'subject' && entity !== undefined)
   const before = new Map(put.map(({ name }) => [name, rootsOf(state.policy)(name)]))
-  return () => [...before].some(([id, root]) => root !== undefined && rootsOf(state.policy)(id) !== root)
+  return function findMoved() {
+    const rootOf = rootsOf(state.policy)
+    return [...before].flatMap(([id, root]) => (root !== undefined && rootOf(id) !== root ? [id] : []))
+  }
 }
 
 /** Turns Kafka's faults into an answer; anything else is a bug, and thrown on. */

@@ -12,8 +12,8 @@ export interface ChangeSource {
   /** Stores one change atomically, as one batch. Resolves to the offset to wait for; rejects with a WeirError. */
   readonly publish: (messages: readonly PolicyMessage[]) => Promise<bigint>
   readonly audit: AuditLog
-  /** A change has moved subjects to another tree, where their counts begin from scratch. */
-  readonly onMoved?: (() => void) | undefined
+  /** A change has moved these subjects to another tree, where their counts begin from scratch. */
+  readonly onMoved?: ((subjects: readonly string[]) => void) | undefined
   /** Reads one change from the policy's history. Rejects when ClickHouse does not answer. */
   readonly findChange: (by: { readonly id: string; readonly entitiesMax: number }) => Promise<ChangeFound | undefined>
 }

@@ -1,5 +1,13 @@
 import type { Key } from '@weir/api/access.ts'
-import { deleteEntity, type Entity, type EntityChange, type Issue, keyBody, putEntity } from '@weir/policy/entities.ts'
+import {
+  deleteEntity,
+  type Entity,
+  type EntityChange,
+  type Issue,
+  type JsonValue,
+  keyBody,
+  putEntity,
+} from '@weir/policy/entities.ts'
 import { defaultKeyId, keysPerSubjectMax } from '@weir/policy/reader/read-keys.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 
@@ -47,14 +55,16 @@ export function newKey(facts: {
   readonly id: string | undefined
   readonly expiresAtMs: number | undefined
   readonly issue: Issue
+  /** Its own sizes of limits, as in the body of a key. */
+  readonly limits: JsonValue | undefined
 }): Entity {
-  const { sha256, subject, id = defaultKeyId(sha256), expiresAtMs, issue } = facts
+  const { sha256, subject, id = defaultKeyId(sha256), expiresAtMs, issue, limits } = facts
   return {
     kind: 'key',
     name: sha256,
     origin: 'admin',
     position: undefined,
-    body: keyBody({ subject, id, expiresAtMs }),
+    body: keyBody({ subject, id, expiresAtMs, limits }),
     issue,
   }
 }

@@ -66,6 +66,8 @@ export const keyWithId = ({ keys }: Pick<Policy, 'keys'>, id: string): ApiKey | 
 export interface SubjectLookup extends Lookup<Subject> {
   /** What subjects say of themselves now, once for all that say the same: without asking a million subjects. */
   settings?(): Iterable<SubjectSettings>
+  /** Whether a subject has others of the policy below it; absent: ask them all. */
+  isParent?(id: string): boolean
 }
 
 /** Every set of own limits that some subject has now. */

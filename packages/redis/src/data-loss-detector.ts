@@ -24,7 +24,7 @@ const canaryMs = 3_600_000
  * When to restore after a loss was found. Decisions of the seconds around the loss are not all metered when the first
  * restore reads the sums; the later restores include them.
  */
-const restoreAfterMs = [0, 2_000, 5_000, 15_000, 30_000] as const
+export const restoreAfterMs = [0, 2_000, 5_000, 15_000, 30_000] as const
 
 /** One of several looks after a loss. */
 export interface RestorePass {
@@ -95,14 +95,6 @@ export class DataLossDetector {
     this.#ended = this.#run()
   }
 
-  /** Restores as after a loss: counts of a subject that was moved begin under other keys. */
-  restoreAll(): void {
-    this.#isNewLoss = true
-    this.#restore?.abort()
-    const nowMs = performance.now()
-    this.#due = (this.#options.restoreAfterMs ?? restoreAfterMs).map((afterMs) => nowMs + afterMs)
-  }
-
   async stop(): Promise<void> {
     this.#stopping.abort()
     this.#restore?.abort()
@@ -170,14 +162,17 @@ export class DataLossDetector {
     if (taken !== 'OK') return
     this.#options.onLoss(found !== null ? 'restarted' : this.#seen.has(master) ? 'empty' : 'new')
     this.#lost.set(key, canary)
-    this.restoreAll()
+    this.#isNewLoss = true
+    this.#restore?.abort()
+    const nowMs = performance.now()
+    this.#due = (this.#options.restoreAfterMs ?? restoreAfterMs).map((afterMs) => nowMs + afterMs)
   }
 
   /** Restores if that is due, beside the polls; a new loss ends a restore that waits, and is restored first. */
   #goOn(): void {
     const nowMs = performance.now()
     const left = this.#due.filter((dueMs) => dueMs > nowMs)
-    if (this.#restore !== undefined || this.#lost.size + this.#due.length === 0) return
+    if (this.#restore !== undefined || this.#lost.size === 0) return
     if (left.length === this.#due.length && left.length > 0) return
     const underWay = new AbortController()
     this.#restore = underWay

@@ -114,7 +114,7 @@ await startService(
       changes: {
         publish: (messages) => writer.publish(messages),
         audit,
-        onMoved: restorer?.restoreAll,
+        onMoved: restorer?.restoreMoved,
         findChange: findChange.bind(undefined, clickhouse, topics.policy),
       },
       status: {

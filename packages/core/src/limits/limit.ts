@@ -58,6 +58,10 @@ export const partText = (part: ScopePart): string => ('name' in part ? `${part.k
 export const isOfOneSubject = (by: readonly ScopePart[]): boolean =>
   by.some(({ kind }) => kind === 'subject' || kind === 'key')
 
+/** Returns whether a limit counts others with the subject, by its scope or as one of a subject above. */
+export const isShared = ({ by, level }: Pick<Limit, 'by' | 'level'>): boolean =>
+  level !== undefined || !isOfOneSubject(by)
+
 /** Percent of a limit's size, or units whatever its size. */
 export type Threshold = { readonly percent: number } | { readonly units: number }
 

@@ -1,7 +1,7 @@
 import { algorithmFacts, countsInFlight } from './algorithm-facts.ts'
 import type { Decision, LimitState } from './decision.ts'
 import { blockMsMaxOf, countsBeyond, refuses, shutOutMsOf } from './exceeding.ts'
-import { isOfOneSubject, type Limit, type PeriodBoundaries } from './limit.ts'
+import { isShared, type Limit, type PeriodBoundaries } from './limit.ts'
 import {
   type Charge,
   chargedLimits,
@@ -181,7 +181,7 @@ class CallWriter {
       const key = this.#parts.keyOf(limit, request.scope)
       const kept = [limit.name, limit.capacity, key, this.#definition(limit, request)] as const
       if (countsInFlight(limit)) return [...kept, request.slots?.taken === undefined ? 2 : 1]
-      if (limit.unit === 'requests' || (isOwn === true && !isOfOneSubject(limit.by))) return [...kept, 1]
+      if (limit.unit === 'requests' || (isOwn === true && isShared(limit))) return [...kept, 1]
       if (limit.unit === undefined) return kept
       return limit.hold === undefined ? [...kept, limit.unit] : [...kept, limit.unit, costOf(limit, request)]
     })

@@ -113,6 +113,8 @@ describe('The entry', () => {
       { model: 'gpt-5-mini', tier: 'flex' },
       { tier: 'flex' },
     ]
+    const asked = request('gpt-5-mini', 10, { model: 'gpt-5-mini-2025', tier: 'flex' })
+    expect(priceAt(asked)).toEqual({ price: 5, model: 'gpt-5-mini@flex', unknown: undefined })
     expect(answers.map((answer) => priceAt(request('gpt-5', 10, answer)))).toEqual([
       { price: 3, model: 'gpt-5-mini', unknown: undefined },
       { price: 2, model: undefined, unknown: undefined },

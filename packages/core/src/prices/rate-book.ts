@@ -167,17 +167,20 @@ class CardRates {
   }
 }
 
-/** The entry of the model that answered, by its tier first; of the one that was asked for only by its tier. */
+/** The tier of the model that answered, or else of the one that was asked for; without such an entry, the model's own. */
 function answered(
   rates: DimensionRates,
   { answer = {}, values, atMs }: PricedRequest,
 ): readonly [RateEntry, string] | undefined {
   const asked = values.get('model') ?? ''
   const { model = '', tier = '' } = answer
-  for (const one of [model, asked]) {
-    const tiered = one === '' || tier === '' ? undefined : rates.findTier(one, tier, atMs)
+  const models = [model, asked].filter((one) => one !== '')
+  for (const one of tier === '' ? [] : models) {
+    const tiered = rates.findTier(one, tier, atMs)
     if (tiered !== undefined) return [tiered, `${one}@${tier}`]
-    const plain = one === '' ? undefined : rates.find(one, atMs)
+  }
+  for (const one of models) {
+    const plain = rates.find(one, atMs)
     if (plain !== undefined && plain.pattern !== fallback) return [plain, one]
   }
   return undefined

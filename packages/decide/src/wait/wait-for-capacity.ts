@@ -6,6 +6,7 @@ import { refuses } from '@weir/core/limits/exceeding.ts'
 import { isOfOneSubject, type Limit, longestPeriodMs } from '@weir/core/limits/limit.ts'
 import {
   costOf,
+  countedSubject,
   type LimitRequest,
   type LimitStore,
   type ScopeValues,
@@ -53,7 +54,7 @@ const queueMaxDefault = 100
 
 /** What a limit counts under: requests with equal keys wait in one queue. */
 function countKey(limit: Limit, scope: ScopeValues): string {
-  const subject = isOfOneSubject(limit.by) ? scope.subject : ''
+  const subject = isOfOneSubject(limit.by) ? countedSubject(limit, scope) : ''
   let key = `${limit.name} ${subject.length} ${subject}`
   for (const part of limit.by) {
     const value = scopeValue(part, scope, limit.override)

@@ -151,11 +151,14 @@ function explainAbove(
   versionOf: (limit: Limit, because: readonly string[], own: Limit | undefined) => ExplainedLimit,
 ): readonly ExplainedLimit[] {
   const own = plan.limits.filter((limit) => isOfPlan(limit, plan.name))
-  return withoutReplaced(own).map((limit) => {
-    const version = ownLimits.get(limit.name)
-    const because = [`plan ${plan.name} of ${id}`]
-    return { ...versionOf(atLevel(limit, level), because, version && atLevel(version, level)), at: id }
-  })
+  const versions = withoutReplaced(own.map((limit) => ownLimits.get(limit.name) ?? limit)).map(({ name }) => name)
+  return own
+    .filter(({ name }) => versions.includes(name))
+    .map((limit) => {
+      const version = ownLimits.get(limit.name)
+      const because = [`plan ${plan.name} of ${id}`]
+      return { ...versionOf(atLevel(limit, level), because, version && atLevel(version, level)), at: id }
+    })
 }
 
 /** Returns why a limit applies to a subject, and where its size or other settings are the subject's own. */

@@ -109,6 +109,11 @@ function liveSubjects(identities: () => PackedIdentities, rules: SubjectRules): 
     get: (id) => make(identities().subjects.get(id)),
     keys: () => identities().subjects.keys(),
     values: () => made(identities().subjects.values(), make),
+    isParent(id) {
+      const { subjects, parents } = identities()
+      const packed = subjects.get(id)
+      return packed !== undefined && parents.has(packed)
+    },
     settings: () => made(identities().shapes.values(), (shape) => rules.of(shape).settings),
   }
 }

@@ -44,10 +44,13 @@ export interface LeasingOptions {
   readonly monotonicMs?: () => number
 }
 
-const isLeased = (limit: Limit) =>
-  limit.lease > 0 && algorithmFacts[limit.algorithm].resetsAtOnce && refuses(limit) && blockMsMaxOf(limit) === 0
+/** A count of a subject above has a version of its limit for each level below: each would hold units of its own. */
+const mayLease = ({ lease, level }: Limit) => lease > 0 && level === undefined
 
-const someLeased = (limits: readonly Limit[]) => limits.some(({ lease }) => lease > 0)
+const isLeased = (limit: Limit) =>
+  mayLease(limit) && algorithmFacts[limit.algorithm].resetsAtOnce && refuses(limit) && blockMsMaxOf(limit) === 0
+
+const someLeased = (limits: readonly Limit[]) => limits.some(mayLease)
 
 /** What one request holds of its leased limits, by their position among its limits. */
 type HeldUnits = ReadonlyMap<number, UnitLoan>

@@ -67,6 +67,19 @@ describe('a key', () => {
     expect([answer.statusCode, (await ask('POST /v1/keys/ci/rotate')).statusCode]).toEqual([404, 404])
   })
 
+  it('keeps its own limits when it is rotated', async () => {
+    const policy = smallPolicy
+      .replace('id: acme-1 }', 'id: acme-1, limits: { by-key: { size: 3 } } }')
+      .replace(
+        'limits:\n',
+        'limits:\n  by-key: { algorithm: fixed_window, size: 9, window: 1m, by: [key], applies: all }\n',
+      )
+    const { ask, applyFile, store } = await openWithPolicy()
+    expect((await applyFile(policy)).statusCode).toBe(200)
+    const { key } = (await ask('POST /v1/keys/acme-1/rotate')).json()
+    expect(store.state.get('key', hashOf(key))?.body).toMatchObject({ limits: { 'by-key': { size: 3 } } })
+  })
+
   it.each(['DELETE /v1/keys/acme-1', 'POST /v1/keys/acme-1/rotate'])(
     'of a file that %s has ended does not come back when the file is applied again',
     async (request) => {

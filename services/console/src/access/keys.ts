@@ -1,7 +1,7 @@
 import { createKey, type Key, listKeys, type MadeKey, revokeKey, rotateKey } from '@weir/api/access.ts'
 import type { BodyOf } from '@weir/api/operation.ts'
 import type { ChangeLineV1 } from '@weir/contracts/policy.v1.ts'
-import { putEntity } from '@weir/policy/entities.ts'
+import { type JsonValue, putEntity } from '@weir/policy/entities.ts'
 import { parseDurationMs, parseTimeMs } from '@weir/policy/policy-values.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import { type ChangePlan, type PolicyChanger, reject } from '@weir/policy-changes/change-policy.ts'
@@ -41,6 +41,7 @@ function planCreate(
   subject: string,
   { id, expires }: NewKeyBody,
   nowMs: number,
+  limits?: JsonValue,
 ): Exclude<ChangePlan<MadeKey>, { kind: 'nothing' }> {
   if (state.get('subject', subject) === undefined) return reject(noEntity(state, 'subject', subject))
   if (id !== undefined && state.keyOfId(id) !== undefined) {
@@ -52,14 +53,14 @@ function planCreate(
   }
   const { secret, sha256 } = makeCredential('weir_')
   const issue = { at: new Date(nowMs).toISOString(), prefix: secret.slice(0, shownCharacters) }
-  const entity = newKey({ sha256, subject, id, expiresAtMs, issue })
+  const entity = newKey({ sha256, subject, id, expiresAtMs, issue, limits })
   const facts = keyFacts(entity)
   const changes = [putEntity(entity), ...endedKeys(state, subject, nowMs)]
   const lines = [{ what: 'create', kind: 'key', name: facts.id }] as const
   return { kind: 'change', changes, lines, answer: { ...facts, key: secret } }
 }
 
-/** The old key ends after the overlap, or when it would have ended anyway. */
+/** The new key has the old one's own limits. The old one ends after the overlap, or when it would have ended anyway. */
 function planRotate(
   state: PolicyState,
   oldId: string,
@@ -69,7 +70,7 @@ function planRotate(
 ): ChangePlan<MadeKey & { readonly old: Key }> {
   const old = findKey(state, oldId)
   if (old === undefined) return reject(noKey(state, oldId))
-  const plan = planCreate(state, keyFacts(old).subject, body, nowMs)
+  const plan = planCreate(state, keyFacts(old).subject, body, nowMs, old.body.limits)
   if (plan.kind !== 'change') return plan
   const ended = keyUntil(old, nowMs + overlapMs)
   // It may be among those that have ended already.

@@ -68,9 +68,17 @@ const twoCredentials = badRequest('Send only one credential: Authorization or X-
 /** The credential of an `Authorization: Bearer` header; empty if there is none. */
 const bearer = (authorization = '') => /^bearer (.+)$/i.exec(authorization)?.[1]?.trim() ?? ''
 
-/** What a subject reads: its own rows, and those of its tree. */
-const treeOf = (id: string, { subjects }: Pick<Policy, 'subjects'>) =>
-  Reach.ofTrees([id], (subject) => ancestorsOf(subjects.get(subject) ?? {}).some((above) => above.id === id))
+/**
+ * What a subject reads: its own rows, and if it is above others now, those of its tree. Rows are sorted by subject, so
+ * that those of a tree take a look at all.
+ */
+function treeOf(id: string, { subjects, identity }: Pick<Policy, 'subjects' | 'identity'>): Reach {
+  const { jwt, trustedHeaders } = identity
+  // Whoever they name as a parent may have subjects below it that the policy does not list.
+  const hasUnlisted = jwt.some(({ parentClaim }) => parentClaim) || trustedHeaders?.parentHeader !== undefined
+  if (!hasUnlisted && subjects.isParent?.(id) === false) return Reach.of([id])
+  return Reach.ofTrees([id], (subject) => ancestorsOf(subjects.get(subject) ?? {}).some((above) => above.id === id))
+}
 
 /** Finds who sent a request, by these headers of it. */
 export type CallerFinder = (headers: IncomingHttpHeaders, request: Sent) => Promise<FoundCaller>

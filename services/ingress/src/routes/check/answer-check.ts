@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import type { CheckBody } from '@weir/api/check.ts'
 import { normalizePath } from '@weir/core/http/normalize-path.ts'
-import { isOfOneSubject } from '@weir/core/limits/limit.ts'
+import { isShared } from '@weir/core/limits/limit.ts'
 import type { NamedValues } from '@weir/core/limits/limit-store.ts'
 import { costOf, settleMsMax } from '@weir/core/limits/limit-store.ts'
 import type { DecisionService } from '@weir/decide/decision-service.ts'
@@ -229,6 +229,6 @@ function whyNotOwn(
   if (cost < route.cost) return costTooLow(route.cost)
   const asked = { cost, units: new Map(Object.entries(units)) }
   const limits = (ip === '' ? resolveWithoutAddress : resolveLimits)(subject, route)
-  if (limits.some(({ by }) => !isOfOneSubject(by))) return costShared
+  if (limits.some(isShared)) return costShared
   return limits.some((limit) => costOf(limit, asked) > limit.capacity) ? costTooHigh : undefined
 }
