@@ -13,10 +13,12 @@ const at = (ms: number) => `fromUnixTimestamp64Milli(${Math.floor(ms)}, 'UTC')`
 /** Returns a text as ClickHouse reads it between quotes. */
 export const quoted = (text: string): string => `'${text.replaceAll(/[\\']/g, '\\$&')}'`
 
+const listOf = (subjects: readonly string[]) => subjects.map(quoted).join(', ')
+
 /** Returns the condition that a row's `ts`, and its `subject` if the span names any, are in the span. */
 export const withinSpan = ({ fromMs, toMs, subjects }: Span): string => {
   const time = `ts >= ${at(fromMs)} AND ts < ${at(toMs)}`
-  return subjects === undefined ? time : `${time} AND subject IN (${subjects.map(quoted).join(', ')})`
+  return subjects === undefined ? time : `${time} AND subject IN (${listOf(subjects)})`
 }
 
 /** A table that views fill from the raw rows. */
@@ -34,6 +36,8 @@ export interface Rollup {
   readonly sums: readonly string[]
   /** Those of `sums` that have no sign. */
   readonly unsigned: ReadonlySet<string>
+  /** A record adds to buckets of the subjects above its own too. */
+  readonly countsAbove: boolean
   /** How long both its rows and their raw rows are kept; undefined for ever. */
   readonly keptMs: number | undefined
 }
@@ -105,6 +109,7 @@ export async function findRollups(client: ClickHouseClient): Promise<Rollup[]> {
         keys,
         sums: summed.map((column) => column.name),
         unsigned: new Set(summed.filter(({ type }) => type.includes('UInt64')).map((column) => column.name)),
+        countsAbove: mine.some(({ select }) => /\) AS subject\b/.test(select)),
         keptMs: shorter(
           keptMsOf(create),
           keptMsOf(tables.find((one) => one.name === first.source)?.create_table_query ?? ''),
@@ -114,9 +119,18 @@ export async function findRollups(client: ClickHouseClient): Promise<Rollup[]> {
   })
 }
 
-/** Limits every reading of the raw table in a query to the span, however deep it is nested. */
-const onlySpan = ({ source }: Rollup, span: Span) =>
-  `additional_table_filters = {'${source}': ${quoted(withinSpan(span))}}`
+/** Limits every reading of the raw table in a query to rows that add to the span, however deep it is nested. */
+function onlySpan({ source, countsAbove }: Rollup, { subjects, ...time }: Span): string {
+  const isOfSome = (list: string) => `(subject IN (${list}) OR hasAny(parents, [${list}]))`
+  const isWithin =
+    subjects !== undefined && countsAbove
+      ? `${withinSpan(time)} AND ${isOfSome(listOf(subjects))}`
+      : withinSpan({ ...time, ...(subjects && { subjects }) })
+  return `additional_table_filters = {'${source}': ${quoted(isWithin)}}`
+}
+
+/** What such rows add to other subjects is left out. */
+const ownBuckets = ({ subjects }: Span) => (subjects === undefined ? '' : `WHERE subject IN (${listOf(subjects)})`)
 
 /**
  * The statements that delete a rollup's buckets of a span and make them from the raw rows, in their order. Between them
@@ -128,16 +142,16 @@ export function rebuildQueries(rollup: Rollup, span: Span): string[] {
   const names = columns.join(', ')
   // Without deduplication: the same rows may have been inserted before, and deleted since.
   const inserts = selects.map(
-    (select) => `INSERT INTO ${table} (${names}) SELECT ${names} FROM (${select})
+    (select) => `INSERT INTO ${table} (${names}) SELECT ${names} FROM (${select}) ${ownBuckets(span)}
       SETTINGS insert_deduplicate = 0, async_insert = 0, ${onlySpan(rollup, span)}`,
   )
   return [`DELETE FROM ${table} WHERE ${withinSpan(span)} SETTINGS lightweight_deletes_sync = 2`, ...inserts]
 }
 
 /** One row for each bucket, without those that add nothing: ClickHouse drops such rows when it merges. */
-function bucketsOf({ keys, sums }: Rollup, parts: readonly string[]): string {
+function bucketsOf({ keys, sums }: Rollup, parts: readonly string[], where = ''): string {
   const names = [...keys, ...sums.map((name) => `toInt64(${name}) AS n_${name}`)].join(', ')
-  const union = parts.map((part) => `SELECT ${names} FROM (${part})`).join(' UNION ALL ')
+  const union = parts.map((part) => `SELECT ${names} FROM (${part}) ${where}`).join(' UNION ALL ')
   const summed = sums.map((name) => `sum(n_${name}) AS sum_${name}`)
   const something = sums.map((name) => `sum_${name} != 0`).join(' OR ')
   return `SELECT ${[...keys, ...summed].join(', ')} FROM (${union}) GROUP BY ${keys.join(', ')} HAVING ${something}`
@@ -151,7 +165,7 @@ export interface BucketsQuery {
 
 /** Returns the query of the buckets that the rollup should have in a span, by the raw rows. */
 export const wantedBuckets = (rollup: Rollup, span: Span): BucketsQuery => ({
-  query: bucketsOf(rollup, rollup.selects),
+  query: bucketsOf(rollup, rollup.selects, ownBuckets(span)),
   settings: `SETTINGS ${onlySpan(rollup, span)}`,
 })
 

@@ -28,12 +28,19 @@ export interface RepairReport {
 
 const hourMs = 3_600_000
 
+interface BlockRow {
+  readonly partition: number
+  readonly offset: number
+  readonly ts: string
+  readonly subject: string
+  readonly parents?: readonly string[]
+}
+
 function rowsOf(months: readonly Buffer[]) {
   const lines = months.flatMap((month) => month.toString('utf8').split('\n')).filter((line) => line !== '')
   return lines.map((line) => {
-    const { partition, offset, ts, subject }: { partition: number; offset: number; ts: string; subject: string } =
-      JSON.parse(line)
-    return { line, partition, offset, subject, tsMs: Date.parse(`${ts.replace(' ', 'T')}Z`) }
+    const { partition, offset, ts, subject, parents = [] }: BlockRow = JSON.parse(line)
+    return { line, partition, offset, subject, parents, tsMs: Date.parse(`${ts.replace(' ', 'T')}Z`) }
   })
 }
 
@@ -112,15 +119,18 @@ async function repairOfSubjects(
   session: RepairSession,
   rollup: Rollup,
   span: Span,
-  subjects: readonly string[],
+  rows: ReturnType<typeof rowsOf>,
 ): Promise<RollupOutcome[]> {
   if (!rollup.keys.includes('subject')) return [await repairRollup(session, rollup, span)]
+  // Records of those below come by any partition.
+  const above = new Set(rollup.countsAbove ? rows.flatMap(({ parents }) => parents) : [])
+  const subjects = [...new Set([...rows.map(({ subject }) => subject), ...above])]
   const outcomes: RollupOutcome[] = []
   for (let at = 0; at < subjects.length; at += subjectsMax) {
     const some = subjects.slice(at, at + subjectsMax)
     const shared = await sharedAmong(session, rollup, { ...span, subjects: some })
     for (const isShared of [false, true]) {
-      const mine = some.filter((subject) => shared.has(subject) === isShared)
+      const mine = some.filter((subject) => (shared.has(subject) || above.has(subject)) === isShared)
       if (mine.length > 0) outcomes.push(await repairRollup(session, rollup, { ...span, subjects: mine }, isShared))
     }
   }
@@ -149,7 +159,6 @@ export async function repairBlock(
   let wrong = 0
   for (const part of byPartition(block, rows)) wrong += await repairBlockRows(session, part)
 
-  const subjects = [...new Set(rows.map(({ subject }) => subject))]
   const repaired: string[] = []
   const undetermined: string[] = []
   for (const rollup of await findRollups(client)) {
@@ -157,7 +166,7 @@ export async function repairBlock(
     const keptFromMs = rollup.keptMs === undefined ? 0 : Date.now() - rollup.keptMs
     const outcomes: RollupOutcome[] = []
     for (const span of hoursOf(rows)) {
-      if (span.fromMs >= keptFromMs) outcomes.push(...(await repairOfSubjects(session, rollup, span, subjects)))
+      if (span.fromMs >= keptFromMs) outcomes.push(...(await repairOfSubjects(session, rollup, span, rows)))
     }
     if (outcomes.includes('repaired')) repaired.push(rollup.table)
     if (outcomes.includes('undetermined')) undetermined.push(rollup.table)

@@ -12,6 +12,7 @@ const rollup: Rollup = {
   keys: ['ts'],
   sums: ['count'],
   unsigned: new Set<string>(),
+  countsAbove: false,
   keptMs: undefined,
 }
 
