@@ -167,7 +167,7 @@ class CardRates {
   }
 }
 
-/** The tier of the model that answered, or else of the one that was asked for; without such an entry, the model's own. */
+/** The tier of the model that answered, or else of the one that was asked for; else the model itself. */
 function answered(
   rates: DimensionRates,
   { answer = {}, values, atMs }: PricedRequest,

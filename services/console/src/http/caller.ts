@@ -74,7 +74,7 @@ const bearer = (authorization = '') => /^bearer (.+)$/i.exec(authorization)?.[1]
  */
 function treeOf(id: string, { subjects, identity }: Pick<Policy, 'subjects' | 'identity'>): Reach {
   const { jwt, trustedHeaders } = identity
-  // Whoever they name as a parent may have subjects below it that the policy does not list.
+  // A parent that they name may have subjects below it that the policy does not list.
   const hasUnlisted = jwt.some(({ parentClaim }) => parentClaim) || trustedHeaders?.parentHeader !== undefined
   if (!hasUnlisted && subjects.isParent?.(id) === false) return Reach.of([id])
   return Reach.ofTrees([id], (subject) => ancestorsOf(subjects.get(subject) ?? {}).some((above) => above.id === id))
