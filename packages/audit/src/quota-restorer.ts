@@ -25,7 +25,8 @@ const requestMs = 120_000
 
 /**
  * Watches Redis, and when it has lost its counts, raises every calendar quota to what ClickHouse shows as used in the
- * running period; with `restoreMoved` those of subjects that were moved to another tree, and of all below them. Decisions go on meanwhile. `policy` returns undefined while it was not read yet.
+ * running period; with `restoreMoved` those of subjects that were moved to another tree, and of all below them.
+ * Decisions go on meanwhile. `policy` returns undefined while it was not read yet.
  */
 export async function openQuotaRestorer(
   servers: QuotaServers,
