@@ -112,8 +112,7 @@ test("a member's own answers say nothing of what those above have left, and name
   expect(JSON.stringify([own.headers, own.body])).not.toMatch(/team|company|acme/)
   await check('r1', { cost: 25 })
   await check('r2', { cost: 15 })
-  // 88 of 100 are used: the team has room for 12.
-  const refusal = await post('/v1/check', { cost: 5 }, named('r2'))
+  const refusal = await post('/v1/check', {}, named('r2'))
   expect(refusal.body).toMatchObject({ allowed: false, denied_by: 'team-month' })
   expect(JSON.stringify(refusal.headers)).not.toMatch(/team-month|company|acme/)
 })
@@ -135,6 +134,15 @@ test('what is held is settled at every level, in one record that says where', as
   const correction = log.records.at(-1)
   expect(correction).toMatchObject({ corrects: body.id, adjustment: -14, parents: [named('red'), named('acme')] })
   expect(correction?.limits).toMatchObject([{}, {}, { at: named('red') }, { at: named('acme') }])
+})
+
+test("a member's own key asks and settles for itself alone", async () => {
+  const { named, check, post, used } = await open()
+  expect((await post('/v1/check', { cost: 2 }, named('r1'))).status).toBe(403)
+  const { body } = await post('/v1/check', { settle: '5m' }, named('r1'))
+  expect((await post('/v1/settle', { id: body.id, cost: 0 }, named('r1'))).status).toBe(200)
+  expect(await used('r1')).toMatchObject({ 'member-month': 0, 'team-month': 1, 'company-month': 1 })
+  expect((await check('r1', { cost: 2 })).status).toBe(200)
 })
 
 test('an idempotency key is its own for each member of a tree', async () => {
