@@ -2,7 +2,7 @@ import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import type { Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
-import { buildLimit as anyLimit, buildLimitRequest } from '@weir/core/limits/testing/build-limit.ts'
+import { buildLimit as anyLimit, buildLimitRequest, buildScope } from '@weir/core/limits/testing/build-limit.ts'
 import { unavailableDecision } from '@weir/core/limits/unavailable.ts'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -64,6 +64,14 @@ describe('a limit with a lease', () => {
     expect(await store.decide(request)).toMatchObject({ allowed: true, source: 'lease' })
     expect(asked.map(({ cost }) => cost)).toEqual([10, 10])
     expect(store.counters).toEqual({ calls: 2, granted: 20 })
+  })
+
+  test('of a subject above is not leased: each level below would hold units of one count', async () => {
+    const { asked, admitted } = open()
+    const above = [{ id: 'team', timeZone: 'UTC', anchor: 1 }]
+    const request = buildRequest([buildLimit({ level: 1 })], { scope: buildScope({ above }) })
+    expect(await admitted(request, 3)).toBe(3)
+    expect(asked.map(({ cost }) => cost)).toEqual([1, 1, 1])
   })
 
   test('says what is left here and was left in Redis; what others took counts as used', async () => {

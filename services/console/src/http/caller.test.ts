@@ -2,6 +2,8 @@ import { createHash } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { createPortalTokens } from '@weir/identity/portal-tokens.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
+import { entitiesOf } from '@weir/policy/state/entities-of.ts'
+import { PolicyState } from '@weir/policy/state/policy-state.ts'
 import { describe, expect, it } from 'vitest'
 import { createCallerFinder } from './caller.ts'
 
@@ -45,8 +47,13 @@ function finder(policy = policyOf()) {
     if (found.kind === 'refused') return [found.problem.status, found.retryAfterS]
     return [found.caller.by, found.caller.reach.subjects]
   }
+  const reachOf = async (token: string) => {
+    const headers = { authorization: `Bearer ${token}` }
+    const found = await find(headers, { headers, socket: {} as Socket })
+    return found.kind === 'refused' ? undefined : found.caller.reach
+  }
   const bearer = (token: string, address?: string) => ask({ authorization: `Bearer ${token}` }, address)
-  return { ask, bearer, wait: (ms: number) => (elapsedMs += ms) }
+  return { ask, bearer, reachOf, wait: (ms: number) => (elapsedMs += ms) }
 }
 
 describe('the reach of a credential', async () => {
@@ -88,6 +95,24 @@ describe('the reach of a credential', async () => {
       [401, undefined],
     ])
     expect(await ask({ 'x-api-key': 'acme-key' })).toEqual(['key acme-1', ['acme']])
+  })
+
+  it.each([
+    ['{}', true, false],
+    ['{ trustedHeaders: { from: ["192.0.2.1"], subject: x-subject, plan: free, parentHeader: x-parent } }', true, true],
+  ])('of a key covers a tree where there may be one: %s', async (identity, ofAcme, ofRed) => {
+    const state = new PolicyState()
+    const file = entitiesOf(
+      `version: 1
+identity: ${identity}
+plans: { free: { limits: [], selfService: true } }
+subjects: { acme: { plan: free, ${key('acme')} }, red: { plan: free, parent: acme, ${key('red')} } }
+`,
+      'weir.yaml',
+    )
+    if (file.kind === 'entities') state.load(file.entities)
+    const { reachOf } = finder(state.policy)
+    expect([(await reachOf('acme-key'))?.hasTrees, (await reachOf('red-key'))?.hasTrees]).toEqual([ofAcme, ofRed])
   })
 
   it('ends with its token', async () => {
