@@ -18,9 +18,12 @@ import { runWeir } from '../support/weir-up.ts'
 
 const policy = {
   version: 1,
-  plans: { free: { limits: ['minute'] } },
+  plans: { free: { limits: ['minute'] }, team: { limits: [] } },
   limits: { minute: { algorithm: 'fixed_window', size: 100, window: '1m' } },
-  subjects: { acme: { plan: 'free', selfService: true, keys: [{ id: 'a', sha256: sha256('acme-key') }] } },
+  subjects: {
+    acme: { plan: 'free', selfService: true, keys: [{ id: 'a', sha256: sha256('acme-key') }] },
+    red: { plan: 'team', parent: 'acme' },
+  },
 }
 const { tables, desk, close } = await startConsoleStack({ policy })
 afterAll(close)

@@ -26,7 +26,7 @@ const inPath = encodeURIComponent
 function inWords({ type, data }: Pick<Alert, 'type' | 'data'>): string {
   const { limit, percent, until, runs_out, endpoint, watch, count, usual, currency } = data
   const [used, size] = [data.used, data.size].map((value) =>
-    quantity(String(value), currency === undefined ? undefined : String(currency)),
+    quantity(value === undefined ? undefined : String(value), currency === undefined ? undefined : String(currency)),
   )
   if (type === 'weir.quota.reached') return `${limit}: ${percent}%, ${used} of ${size}`
   if (type === 'weir.quota.resolved') return `${limit}: ${percent}% resolved, ${data.reason}`
