@@ -60,7 +60,7 @@ test('what an endpoint refused for good is listed, shown, and delivered again on
 
   const shown = commandContext()
   await showAlert(id, { ...options, json: false }, shown.context)
-  expect(shown.printed.join('\n')).toMatch(/weir\.quota\.reached {2}second {2}day: 80%, 800 of 1000/)
+  expect(shown.printed.join('\n')).toMatch(/weir\.quota\.reached {2}second {2}day: 80%, 800 of 1,000/)
   expect(shown.printed.join('\n')).toMatch(/gone +0 +dropped[\s\S]*disabled since/)
   expect(shown.printed.join('\n')).toMatch(/ops +1 of 10 +delivered/)
   const subjectsWith = async (...outcome: string[]) => {
