@@ -34,12 +34,13 @@ export function namedSubject(
   if (named.parent !== undefined && typeof named.parent !== 'string') return undefined
   const parent = named.parent === undefined ? undefined : policy.subjects.get(named.parent)
   if (parent === undefined) return unlistedSubject(id, plan)
-  const levelOf = (one: string) =>
-    one === id ? { parent: parent.id, plan } : levelOfSubject(one === parent.id ? parent : policy.subjects.get(one))
-  return levelRulesOf(policy).faultOf(id, levelOf) === undefined ? { ...unlistedSubject(id, plan), parent } : undefined
+  const levelOf = (one: string) => {
+    const above = one === parent.id ? parent : policy.subjects.get(one)
+    return above && { parent: above.parent?.id, plan: above.plan }
+  }
+  const fault = levelRulesOf(policy).faultOf({ parent: parent.id, plan }, levelOf)
+  return fault === undefined ? { ...unlistedSubject(id, plan), parent } : undefined
 }
-
-const levelOfSubject = (subject: Subject | undefined) => subject && { parent: subject.parent?.id, plan: subject.plan }
 
 /** By the policy, which is another as soon as a plan is. */
 const levelRules = new WeakMap<Policy, LevelRules>()

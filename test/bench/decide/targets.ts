@@ -4,7 +4,7 @@ import { chargedLabel, heldLabel } from './holds.ts'
 import { pipelinedUnionLabel, unionLabel } from './libraries.ts'
 import type { Cost } from './measure.ts'
 import { plainLabel, sortedSetLabel } from './recipes.ts'
-import { weirLabel } from './weir.ts'
+import { levelsLabel, weirLabel } from './weir.ts'
 
 /** What the contestant of this name, asked this way, cost in one round. */
 export type Round = (label: string, together: Together) => Cost
@@ -14,6 +14,7 @@ const allCpuUs = ({ redisCpuUs, nodeCpuUs }: Cost) => redisCpuUs + nodeCpuUs
 const one = weirLabel('fixed_window', 1)
 const two = weirLabel('fixed_window', 2)
 const three = weirLabel('fixed_window', 3)
+const eight = weirLabel('fixed_window', 8)
 const log = weirLabel('sliding_log', 1)
 
 /** Absolute figures that are aimed at; they hold on the machine they are measured on. */
@@ -41,6 +42,7 @@ export function targetRatios(rounds: readonly Round[]): BenchRatio[] {
       return value(of(mine, togetherMax)) / value(of(opponent, togetherMax))
     })
   const throughput = ({ decisionsPerSecond }: Cost) => decisionsPerSecond
+  const nodeCpu = ({ nodeCpuUs }: Cost) => nodeCpuUs
   const redisCpu = ({ redisCpuUs }: Cost) => redisCpuUs
   return [
     ratio('Redis CPU, two limits in batches / one by one', '≤ 0.65', (of) => {
@@ -55,6 +57,8 @@ export function targetRatios(rounds: readonly Round[]): BenchRatio[] {
       return of(heldLabel, 1).redisCpuUs / of(chargedLabel, 1).redisCpuUs
     }),
     versus('Redis CPU', chargedLabel, heldLabel, redisCpu, '≤ 3.5'),
+    versus('Redis CPU', eight, levelsLabel, redisCpu),
+    versus('Node CPU', eight, levelsLabel, nodeCpu),
     versus('decisions/s', unionLabel, three, throughput, '≥ 2.5'),
     versus('Node + Redis CPU', unionLabel, three, allCpuUs, '≤ 0.4'),
     versus('decisions/s', pipelinedUnionLabel, three, throughput),

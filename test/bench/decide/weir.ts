@@ -1,7 +1,7 @@
 import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { type Algorithm, algorithms, type Limit } from '@weir/core/limits/limit.ts'
-import type { LimitRequest } from '@weir/core/limits/limit-store.ts'
+import type { Ancestor, LimitRequest } from '@weir/core/limits/limit-store.ts'
 import { buildLimit } from '@weir/core/limits/testing/build-limit.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import type { Redis } from 'ioredis'
@@ -25,9 +25,17 @@ export const requestOf = (subject: string, limits: readonly Limit[]): LimitReque
 })
 
 /** Charges all subjects at once on these limits. */
-function chargeAll(label: string, store: RedisLimitStore, limits: readonly Limit[]): Contestant['decide'] {
+function chargeAll(
+  label: string,
+  store: RedisLimitStore,
+  limits: readonly Limit[],
+  aboveOf?: (subject: string) => readonly Ancestor[],
+): Contestant['decide'] {
   return async (subjects) => {
-    const charged = subjects.map((subject) => store.decide(requestOf(subject, limits)))
+    const charged = subjects.map((subject) => {
+      const request = requestOf(subject, limits)
+      return store.decide(aboveOf ? { ...request, scope: { ...request.scope, above: aboveOf(subject) } } : request)
+    })
     for (const decision of await Promise.all(charged)) {
       if (decision.charged !== 'yes') refuseToCount(label, decision.reason)
     }
@@ -57,10 +65,24 @@ function limitsOf(algorithm: Algorithm, count: number, prefix = 'bench'): Limit[
 
 export const weirLabel = (algorithm: Algorithm, count: number): string => `Weir ${algorithm} × ${count}`
 
+export const levelsLabel = 'Weir fixed_window × 8 over four levels'
+
+/** Twenty in a team, ten teams in a division, and all in two companies. */
+const aboveOf = (subject: string): readonly Ancestor[] => {
+  const at = Number(subject.slice(-6))
+  const ids = [`team-${at % 100}`, `division-${at % 10}`, `company-${at % 2}`]
+  return ids.map((id) => ({ id, timeZone: 'UTC', anchor: 1 }))
+}
+
 /** Weir's store with each algorithm and number of limits, on one connection. */
 export function weirContestants(redis: Redis): Contestant[] {
   const store = openStore(redis)
-  return algorithms.flatMap((algorithm) =>
+  const inLevels = limitsOf('fixed_window', 8, 'levels').map((limit, at) => ({ ...limit, level: at >> 1 }))
+  const levels = bothWays(
+    { label: levelsLabel, limits: 8, keys: 'weir:1:{*}:levels-*' },
+    chargeAll(levelsLabel, store, inLevels, aboveOf),
+  )
+  const ofOne = algorithms.flatMap((algorithm) =>
     limitCounts.flatMap((count) => {
       const label = weirLabel(algorithm, count)
       return bothWays(
@@ -69,4 +91,5 @@ export function weirContestants(redis: Redis): Contestant[] {
       )
     }),
   )
+  return [...ofOne, ...levels]
 }

@@ -22,25 +22,28 @@ export class LevelRules {
   }
 
   /** Returns why a subject cannot stand below its parent; undefined if it can. */
-  faultOf(id: string, levelOf: (id: string) => Level | undefined): string | undefined {
+  faultOf(subject: Level, levelOf: (id: string) => Level | undefined): string | undefined {
     const plans: Plan[] = []
     let isWhole = true
-    let next: string | undefined = id
-    for (let height = 0; next !== undefined; height += 1) {
-      if (height === levelsMax) return `a tree has at most ${levelsMax} levels, and no subject is below itself`
-      const level = levelOf(next)
-      if (level === undefined) return `there is no subject ${JSON.stringify(next)}`
+    let level: Level | undefined = subject
+    for (let height = 1; level !== undefined; height += 1) {
+      if (height > levelsMax) return `a tree has at most ${levelsMax} levels, and no subject is below itself`
       if (level.plan === undefined) isWhole = false
       else plans.push(level.plan)
-      next = level.parent
+      const { parent }: Level = level
+      level = parent === undefined ? undefined : levelOf(parent)
+      if (level === undefined && parent !== undefined) return `there is no subject ${JSON.stringify(parent)}`
     }
     return isWhole ? this.#faultOfPlans(plans) : undefined
   }
 
   #faultOfPlans(plans: readonly Plan[]): string | undefined {
-    const text = plans.map(({ name }) => name).join('\n')
-    if (!this.#faults.has(text)) this.#faults.set(text, faultOfPlans(plans, this.#policy))
-    return this.#faults.get(text)
+    let text = ''
+    for (const { name } of plans) text += `${name} `
+    const known = this.#faults.get(text)
+    const fault = known === undefined ? (faultOfPlans(plans, this.#policy) ?? '') : known
+    this.#faults.set(text, fault)
+    return fault === '' ? undefined : fault
   }
 }
 

@@ -103,10 +103,10 @@ function linked(
     made.set(id, whole)
     return whole
   }
-  for (const [id, { found }] of read) {
+  for (const [id, { found, settings }] of read) {
     const [parentAt, parent] = [found.fields.get('parent'), found.values.parent]
     const isKnown = parentAt === undefined || parent === undefined || reader.find(parentAt, 'subject', parent, read)
-    const fault = isKnown === undefined ? undefined : rules.faultOf(id, levelOf)
+    const fault = isKnown === undefined ? undefined : rules.faultOf({ parent, plan: settings?.plan }, levelOf)
     if (parentAt !== undefined && fault !== undefined) reader.problem(parentAt, fault)
     else if (isKnown !== undefined) make(id)
   }

@@ -154,9 +154,13 @@ export function* checkKeys(
     if (key.limits !== undefined) checkLimits(sha256, key.subject, key.limits)
     added.set(key.subject, (added.get(key.subject) ?? 0) + 1)
   }
-  for (const [sha256, limits] of identities.keyLimits) {
+  for (const sha256 of areNew ? identities.keyLimits.keys() : keysOf(change.subjects.keys(), identities)) {
+    yield
+    const limits = identities.keyLimits.get(sha256)
     const { id = '' } = identities.keys.get(sha256)?.subject ?? {}
-    if (!change.keys.has(sha256) && (areNew || change.subjects.has(id))) checkLimits(sha256, id, JSON.parse(limits))
+    const owner = limits === undefined || change.keys.has(sha256) ? undefined : settingsOf(id)
+    if (limits === undefined || owner === undefined || rules.ofKey(limits, owner) !== undefined) continue
+    checkLimits(sha256, id, JSON.parse(limits))
   }
   for (const [subject, count] of added) {
     const packed = identities.subjects.get(subject)
@@ -165,6 +169,13 @@ export function* checkKeys(
     faults.add(below(subject, ''), `would have ${stay + count} keys; a subject has at most ${keysPerSubjectMax}`)
   }
   return read
+}
+
+function* keysOf(subjects: Iterable<string>, identities: PackedIdentities): Iterable<string> {
+  for (const id of subjects) {
+    const packed = identities.subjects.get(id)
+    if (packed !== undefined) yield* keyList(packed)
+  }
 }
 
 /** Returns whether the change releases an id: it deletes the key that has it, or gives that key another. */

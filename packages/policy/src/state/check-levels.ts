@@ -1,4 +1,4 @@
-import type { Steps } from '@weir/core/steps.ts'
+import { finish, type Steps } from '@weir/core/steps.ts'
 import { type Level, levelsMax } from '../reader/level-rules.ts'
 import { type ProblemList, pathBelow } from '../reader/policy-reader.ts'
 import type { ChangeSet } from './check-identities.ts'
@@ -8,11 +8,65 @@ import { keyList, type PackedIdentities, type PackedSubject } from './packed-ide
 const pathOf = (id: string) => pathBelow('subjects', id)
 
 const packedLevel = (packed: PackedSubject | undefined, rules: SubjectRules): Level | undefined =>
-  packed?.shape && { parent: packed.parent?.id, plan: rules.of(packed.shape).settings?.plan }
+  packed?.shape && { parent: packed.parent?.id, plan: rules.plans.get(packed.shape.plan) }
+
+/** Finds levels as the change makes them; those found are kept, as many are below one. */
+function levelsAfter(subjects: ChangeSet['subjects'], identities: PackedIdentities, rules: SubjectRules) {
+  const known = new Map<string, Level | undefined>()
+  return (id: string, packed?: PackedSubject): Level | undefined => {
+    const found = known.get(id)
+    if (found !== undefined) return found
+    const body = subjects.get(id)?.body
+    const parent = typeof body?.parent === 'string' ? body.parent : undefined
+    const level = subjects.has(id)
+      ? body && { parent, plan: rules.plans.get(String(body.plan)) }
+      : packedLevel(packed ?? identities.subjects.get(id), rules)
+    known.set(id, level)
+    return level
+  }
+}
+
+/** How many right below a subject have a plan, without those that a change puts or deletes. */
+type CountsBelow = (parent: PackedSubject) => readonly { readonly plan: string; readonly count: number }[]
+
+function countsBeside(subjects: ChangeSet['subjects'], identities: PackedIdentities): CountsBelow {
+  const changed = new Map<PackedSubject, string[]>()
+  for (const id of subjects.keys()) {
+    const { parent, shape } = identities.subjects.get(id) ?? {}
+    if (parent === undefined || shape === undefined) continue
+    const plans = changed.get(parent) ?? []
+    plans.push(shape.plan)
+    changed.set(parent, plans)
+  }
+  return (parent) => {
+    const [all, plans] = [identities.parents.get(parent) ?? [], changed.get(parent)]
+    if (plans === undefined) return all
+    const left = all.map(({ plan, count }) => ({ plan, count: count - plans.filter((one) => one === plan).length }))
+    return left.filter(({ count }) => count > 0)
+  }
+}
+
+/** Whether anybody is where nobody can be: one look for each plan below a parent, one parent at a step. */
+function* isAnybodyWrong(
+  identities: PackedIdentities,
+  rules: SubjectRules,
+  levelOf: (id: string, packed?: PackedSubject) => Level | undefined,
+  countsBelow: CountsBelow,
+): Steps<boolean> {
+  for (const parent of identities.parents.keys()) {
+    yield
+    levelOf(parent.id, parent)
+    for (const { plan } of countsBelow(parent)) {
+      const level = { parent: parent.id, plan: rules.plans.get(plan) }
+      if (rules.levels.faultOf(level, levelOf) !== undefined) return true
+    }
+  }
+  return false
+}
 
 /**
- * Checks by the rules after the change who stands below whom, one subject at a step: those that are put, and everybody
- * else with a parent where somebody's ancestor is put, or `areNew` rules apply.
+ * Checks by the rules after the change who stands below whom: those that are put, and all others with a parent where
+ * somebody's ancestor is put, or `areNew` rules apply.
  */
 export function* checkLevels(
   { subjects }: ChangeSet,
@@ -21,56 +75,45 @@ export function* checkLevels(
   faults: ProblemList,
 ): Steps<void> {
   const before = faults.problemCount
-  const left = new Map(identities.parents)
-  for (const id of subjects.keys()) {
-    const parent = identities.subjects.get(id)?.parent
-    if (parent !== undefined) left.set(parent, (left.get(parent) ?? 0) - 1)
-  }
-  let reachesOthers = areNew && identities.parents.size > 0
+  const countsBelow = countsBeside(subjects, identities)
+  let reachesOthers = areNew
   for (const [id, entity] of subjects) {
     const packed = identities.subjects.get(id)
-    const children = (packed && left.get(packed)) ?? 0
+    const children = packed === undefined ? 0 : countsBelow(packed).reduce((sum, { count }) => sum + count, 0)
     if (children > 0 && entity === undefined) {
       faults.add(pathOf(id), `is still above ${children} others; move or delete them in the same change`)
     }
     reachesOthers ||= children > 0
   }
   if (faults.problemCount > before) return
-  const known = new Map<string, Level | undefined>()
-  const levelOf = (id: string): Level | undefined => {
-    if (!subjects.has(id)) return packedLevel(identities.subjects.get(id), rules)
-    if (!known.has(id)) {
-      const body = subjects.get(id)?.body
-      const parent = typeof body?.parent === 'string' ? body.parent : undefined
-      known.set(id, body && { parent, plan: rules.read(body).settings?.plan })
-    }
-    return known.get(id)
-  }
+  const levelOf = levelsAfter(subjects, identities, rules)
   const check = (id: string) => {
-    const fault = rules.levels.faultOf(id, levelOf)
+    const level = subjects.has(id) ? levelOf(id) : packedLevel(identities.subjects.get(id), rules)
+    const fault = level?.parent === undefined ? undefined : rules.levels.faultOf(level, levelOf)
     if (fault !== undefined) faults.add(`${pathOf(id)}.parent`, fault)
   }
-  for (const [id, entity] of subjects) {
+  for (const id of subjects.keys()) {
     yield
-    if (typeof entity?.body.parent === 'string') check(id)
+    check(id)
   }
-  for (const { id, parent } of reachesOthers ? identities.subjects.values() : []) {
+  if (!reachesOthers || !(yield* isAnybodyWrong(identities, rules, levelOf, countsBelow))) return
+  for (const id of identities.subjects.keys()) {
     yield
-    if (parent !== undefined && !subjects.has(id)) check(id)
+    if (!subjects.has(id)) check(id)
   }
 }
 
 /** Deletes what of a bulk stands below something wrong or missing: less than is meant would limit it. */
 export function leaveOutBelow(identities: PackedIdentities, rules: SubjectRules, faults: ProblemList): void {
   const levelOf = (id: string) => packedLevel(identities.subjects.get(id), rules)
+  const countsBelow: CountsBelow = (parent) => identities.parents.get(parent) ?? []
   // What is left out takes those below it along, a level at a time.
-  let isWrong = identities.parents.size > 0
-  for (let level = 1; level <= levelsMax && isWrong; level += 1) {
-    isWrong = false
+  for (let level = 1; level <= levelsMax; level += 1) {
+    if (!finish(isAnybodyWrong(identities, rules, levelOf, countsBelow))) return
     for (const packed of identities.subjects.values()) {
-      const fault = packed.parent === undefined ? undefined : rules.levels.faultOf(packed.id, levelOf)
+      const own = packed.parent && packedLevel(packed, rules)
+      const fault = own && rules.levels.faultOf(own, levelOf)
       if (fault === undefined) continue
-      isWrong = true
       faults.add(`${pathOf(packed.id)}.parent`, fault)
       for (const sha256 of keyList(packed)) identities.deleteKey(sha256)
       identities.deleteSubject(packed.id)

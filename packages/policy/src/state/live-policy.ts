@@ -35,6 +35,7 @@ const keyTextsMax = 10_000
 
 /** Reads subjects from JSON by the rules of weir.yaml and the definitions of one policy. */
 export class SubjectRules {
+  readonly plans: Policy['plans']
   readonly levels: LevelRules
   readonly #readOwnLimits: OwnLimitsReader
   readonly #readSubject: ReturnType<typeof subjectReader>
@@ -43,6 +44,7 @@ export class SubjectRules {
   readonly #ofKeys = new WeakMap<OwnLimits, Map<string, OwnLimits | undefined>>()
 
   constructor(policy: Policy) {
+    this.plans = policy.plans
     this.levels = new LevelRules(policy)
     this.#readOwnLimits = ownLimitsReader(policy.limits, policy.routes)
     this.#readSubject = subjectReader(policy, this.#readOwnLimits)

@@ -15,6 +15,8 @@ export interface Shape {
   /** Canonical JSON of the body. */
   readonly text: string
   readonly origin: EntityOrigin
+  /** As the body names it. */
+  readonly plan: string
   /** Subjects that have it. */
   count: number
 }
@@ -46,6 +48,12 @@ export interface NewKey extends Omit<PackedKey, 'subject' | 'id'> {
   readonly limits?: JsonValue | undefined
 }
 
+/** How many of those right below a subject have a plan. */
+interface PlanCount {
+  readonly plan: string
+  count: number
+}
+
 /** Bodies remembered word for word; beyond, the remembering starts again. */
 const recentMax = 10_000
 
@@ -61,20 +69,22 @@ export class PackedIdentities {
   readonly shapes = new Map<string, Shape>()
   /** Canonical JSON by subject: hardly two are equal, and a shape of its own for each would be read again and again. */
   readonly contacts = new Map<string, string>()
-  /** Subjects that are above others, with how many are right below each. */
-  readonly parents = new Map<PackedSubject, number>()
+  /** Subjects that are above others: what plans those right below have says whether levels fit, without a look at each. */
+  readonly parents = new Map<PackedSubject, readonly PlanCount[]>()
   /** Canonical JSON by SHA-256: keys with limits of their own are few. */
   readonly keyLimits = new Map<string, string>()
+  /** Named last: its key comes next in a bulk, or one with its parent; a search among a million is most of a start. */
+  #last: PackedSubject | undefined
   readonly #recent = { file: new Map<string, Shape>(), admin: new Map<string, Shape>() }
 
   putSubject(id: string, origin: EntityOrigin, { contact, parent, ...body }: JsonObject): void {
     const shape = this.#shapeOf(origin, body)
     // First in, then out: it may be the same one, which must not be forgotten in between.
     shape.count += 1
-    this.#leave(this.subjects.get(id)?.shape)
+    const above = typeof parent === 'string' ? this.#namedAbove(parent) : undefined
     const subject = this.#named(id)
-    subject.shape = shape
-    this.#moveBelow(subject, typeof parent === 'string' ? this.#named(parent) : undefined)
+    this.#leave(subject.shape)
+    this.#place(subject, shape, above)
     if (contact === undefined) this.contacts.delete(id)
     else this.contacts.set(id, canonicalJson(contact))
   }
@@ -84,27 +94,44 @@ export class PackedIdentities {
     const subject = this.subjects.get(id)
     if (subject === undefined) return
     this.#leave(subject.shape)
-    subject.shape = undefined
-    this.#moveBelow(subject, undefined)
+    this.#place(subject, undefined, undefined)
     this.subjects.delete(id)
+    this.#last = undefined
     this.contacts.delete(id)
   }
 
   /** One that is to come too, where it is not there yet. */
   #named(id: string): PackedSubject {
+    if (this.#last?.id === id) return this.#last
     const known = this.subjects.get(id)
-    if (known !== undefined) return known
-    const subject = { id, shape: undefined, parent: undefined, keys: undefined }
-    this.subjects.set(id, subject)
+    const subject = known ?? { id, shape: undefined, parent: undefined, keys: undefined }
+    if (known === undefined) this.subjects.set(id, subject)
+    this.#last = subject
     return subject
   }
 
-  #moveBelow(subject: PackedSubject, parent: PackedSubject | undefined): void {
-    const left = subject.parent === undefined ? 0 : (this.parents.get(subject.parent) ?? 0) - 1
-    if (subject.parent !== undefined && left > 0) this.parents.set(subject.parent, left)
-    else if (subject.parent !== undefined) this.parents.delete(subject.parent)
+  #namedAbove(id: string): PackedSubject {
+    const above = this.#last?.parent
+    return above?.id === id ? above : this.#named(id)
+  }
+
+  #place(subject: PackedSubject, shape: Shape | undefined, parent: PackedSubject | undefined): void {
+    this.#countBelow(subject, -1)
+    subject.shape = shape
     subject.parent = parent
-    if (parent !== undefined) this.parents.set(parent, (this.parents.get(parent) ?? 0) + 1)
+    this.#countBelow(subject, 1)
+  }
+
+  #countBelow({ parent, shape }: PackedSubject, by: 1 | -1): void {
+    if (parent === undefined || shape === undefined) return
+    const counts = this.parents.get(parent) ?? []
+    const known = counts.find(({ plan }) => plan === shape.plan)
+    if (known === undefined) this.parents.set(parent, [...counts, { plan: shape.plan, count: by }])
+    else known.count += by
+    if (known?.count !== 0) return
+    const rest = counts.filter(({ count }) => count > 0)
+    if (rest.length > 0) this.parents.set(parent, rest)
+    else this.parents.delete(parent)
   }
 
   /** The JSON of a subject's contact; undefined for none. */
@@ -164,7 +191,7 @@ export class PackedIdentities {
     if (recent !== undefined && recent.count > 0) return recent
     const text = canonicalJson(body)
     const name = `${origin} ${text}`
-    const shape = this.shapes.get(name) ?? { text, origin, count: 0 }
+    const shape = this.shapes.get(name) ?? { text, origin, plan: String(body.plan), count: 0 }
     this.shapes.set(name, shape)
     if (this.#recent[origin].size >= recentMax) this.#recent[origin].clear()
     this.#recent[origin].set(words, shape)
