@@ -69,7 +69,7 @@ export class PackedIdentities {
   readonly shapes = new Map<string, Shape>()
   /** Canonical JSON by subject: hardly two are equal, and a shape of its own for each would be read again and again. */
   readonly contacts = new Map<string, string>()
-  /** Subjects that are above others. What plans those right below have says whether levels fit, without each of them. */
+  /** Subjects that are above others. What plans those right below have says whether levels fit, without a search. */
   readonly parents = new Map<PackedSubject, readonly PlanCount[]>()
   /** Canonical JSON by SHA-256: keys with limits of their own are few. */
   readonly keyLimits = new Map<string, string>()
