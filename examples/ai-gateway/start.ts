@@ -38,6 +38,7 @@ export async function start(weir: RunningWeir): Promise<void> {
     }
   }
   await weir.run('usage', '--subject', subject, '--unit', 'tokens', '--by', 'model,basis')
+  await weir.run('usage', '--subject', subject, '--unit', 'example_usd', '--by', 'model')
   weir.say(`Try it: curl -N ${weir.proxy}/example/v1/chat/completions -H 'Authorization: Bearer ${key}' -d '${sample}'`)
 }
 

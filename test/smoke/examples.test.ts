@@ -41,6 +41,10 @@ const printed: Readonly<Record<string, readonly string[]>> = {
     'MODEL *',
     'small *',
     '*',
+    '$ ./weir usage --subject writer-* --unit example_usd --by model',
+    'MODEL *',
+    'small *0.0133',
+    '*',
     'Try it: curl -N *',
   ],
   otp: [
