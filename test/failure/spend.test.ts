@@ -35,7 +35,7 @@ function entryOf(model: string, fromMs: number): SpendEntry {
   return random.oneIn(2) ? { ...base, above } : base
 }
 
-/** Each model has a price by a pattern, half by name, some by tier; half of them change while the exchanges are made. */
+/** Each model has a price by a pattern, half by name, some by tier; half change while exchanges are made. */
 function cardOf(startMs: number): SpendCard {
   const prices = models.flatMap((model) => {
     const patterns = [`${model}*`, ...(random.oneIn(2) ? [model] : []), ...(random.oneIn(3) ? [`${model}@flex`] : [])]

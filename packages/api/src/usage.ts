@@ -211,6 +211,7 @@ export const listValues = operation('GET /v1/dimensions/:name', {
   query: {
     prefix: optional(text('only values that start with this', { maxLength: 512 })),
     subject: optional(texts('only values of these subjects', { maxItems: 100 })),
+    within: optional(texts('only values of these subjects and all that were below one of them', { maxItems: 100 })),
     from: optional(time('as in /v1/usage; default: 24 hours before `to`')),
     to: optional(time('as `from`; default: now')),
     time_zone: optional(text('time zone of dates; default: UTC')),

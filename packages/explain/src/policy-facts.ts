@@ -1,6 +1,5 @@
 import type { Explanation } from '@weir/api/decisions.ts'
 import type { StoredDecision } from '@weir/contracts/decision-columns.ts'
-import { ancestorsOf } from '@weir/policy/ancestors.ts'
 import {
   canonicalJson,
   type Entity,
@@ -29,37 +28,27 @@ function entityOf({ kind: text, name, body: json }: HistoryEntity): Entity | und
   const kind: EntityKind | undefined = entityKinds.find((one) => one === text)
   const body: unknown = JSON.parse(json)
   if (kind === undefined || !isJsonObject(body)) return undefined
-  // Where requests are sent is not in the history, and decides no limit. Whose subjects were, records say.
-  const { upstream: _, parent: __, ...rest } = body
-  return {
-    kind,
-    name,
-    origin: 'admin',
-    position: undefined,
-    body: kind === 'route' || kind === 'subject' ? rest : body,
-  }
+  // Where requests are sent is not in the history, and decides no limit.
+  const { upstream: _, ...rest } = body
+  return { kind, name, origin: 'admin', position: undefined, body: kind === 'route' ? rest : body }
 }
 
 /** Returns the policy of rows of the history; undefined if this version reads them as no valid policy. */
 export function policyOf({ entities }: { readonly entities: readonly HistoryEntity[] }): Policy | undefined {
-  const known = entities.map(entityOf).filter((one) => one !== undefined)
-  const loaded = new PolicyState().load([...known, ...plansOfAncestors(known)])
+  const loaded = new PolicyState().load(entities.map(entityOf).filter((one) => one !== undefined))
   return loaded.kind === 'loaded' ? loaded.policy : undefined
 }
-
-/** The plans of ancestors are not asked for: stand-ins have what those subjects have own versions of. */
-const plansOfAncestors = (known: readonly Entity[]): readonly Entity[] =>
-  known.flatMap(({ kind, body: { plan, limits } }) => {
-    if (kind !== 'subject' || typeof plan !== 'string') return []
-    if (known.some((one) => one.kind === 'plan' && one.name === plan)) return []
-    const body = { limits: Object.keys(limits !== undefined && isJsonObject(limits) ? limits : {}) }
-    return [{ kind: 'plan', name: plan, origin: 'admin', position: undefined, body }]
-  })
 
 /** Returns what a policy says of a request. */
 export function factsOf(
   policy: Policy,
-  { subject: id, plan: name, route: template, limits = [] }: RecordedNames & Partial<Pick<StoredDecision, 'limits'>>,
+  {
+    subject: id,
+    plan: name,
+    route: template,
+    limits = [],
+    parents = [],
+  }: RecordedNames & Partial<Pick<StoredDecision, 'limits' | 'parents'>>,
 ): PolicyFacts {
   const plan = policy.plans.get(name) ?? noPlan
   // A token or a trusted header may have put the subject on another plan than its own.
@@ -69,15 +58,16 @@ export function factsOf(
   const { anonymousPlan, unknownPlan } = policy.identity
   const plans = [...policy.plans.values()].filter((one) => one !== anonymousPlan && one !== unknownPlan)
   const above = limits.flatMap(({ name: limitName, at }) => {
-    const own = policy.subjects.get(at)?.ownLimits.get(limitName)
+    const ancestor = policy.subjects.get(at)
+    const own = ancestor?.ownLimits.get(limitName)
     const common = policy.limits.get(limitName)
     if (at === '' || common === undefined) return []
-    const explainedLimit = { limit: own ?? common, because: [`plan of ${at}`], at }
+    const explainedLimit = { limit: own ?? common, because: [`plan ${ancestor?.plan.name ?? '?'} of ${at}`], at }
     const because = becauseOf({ ...explainedLimit, own: own !== undefined, commonSize: common.size }, subject)
     return [{ limit: explainedLimit.limit, because }]
   })
   return {
-    suspended: [subject, ...ancestorsOf(subject)].find(({ suspended }) => suspended !== undefined)?.suspended,
+    suspended: [subject, ...parents.map((one) => policy.subjects.get(one))].find((one) => one?.suspended)?.suspended,
     limits: [
       ...explainLimits(policy, subject, route).map((one) => ({ limit: one.limit, because: becauseOf(one, subject) })),
       ...above,

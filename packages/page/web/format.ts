@@ -4,8 +4,10 @@ import { length, moment, offsetOf, written } from '@weir/core/format.ts'
 
 const compact = new Intl.NumberFormat('en-US', { notation: 'compact', maximumFractionDigits: 1 })
 
-/** A count for axes and tight places: 12.3k. */
-export const short = (value: number): string => compact.format(value).replace('K', 'k')
+const small = new Intl.NumberFormat('en-US', { maximumSignificantDigits: 2 })
+
+/** A number for axes and tight places: 12.3k, 0.0025. */
+export const short = (value: number): string => (Math.abs(value) < 1 ? small : compact).format(value).replace('K', 'k')
 
 /** How long ago, or in how long. */
 export function ago(ms: number, nowMs: number = Date.now()): string {

@@ -62,7 +62,7 @@ export interface PolicyAt {
   readonly change: { readonly id: string; readonly offset: number; readonly atMs: number }
   /** Whether it is the change that the decision's record names. */
   readonly isNamed: boolean
-  /** Limits, plans, routes and price lists, and the subject, as they were then. */
+  /** Limits, plans, routes and price lists, and the subjects that were asked for, as they were then. */
   readonly entities: readonly HistoryEntity[]
 }
 
@@ -76,7 +76,7 @@ const clockSkewMs = 60_000
 export async function readPolicyAt(
   client: ClickHouseClient,
   topic: string,
-  { offset, tsMs, subject }: { readonly offset: number; readonly tsMs: number; readonly subject: string },
+  { offset, tsMs, subjects }: { readonly offset: number; readonly tsMs: number; readonly subjects: readonly string[] },
 ): Promise<PolicyAt | undefined> {
   const isKnown = offset >= 0
   // By time within the life of the topic that the decision was made in: offsets begin again with each.
@@ -97,9 +97,9 @@ export async function readPolicyAt(
     client,
     `SELECT kind, name, argMax(h.body, h.offset) AS body FROM policy_history AS h
      WHERE ${ofTopic} AND h.offset <= {offset:UInt64}
-       AND (h.kind IN ('limit', 'plan', 'route', 'price', 'rateCard') OR (h.kind = 'subject' AND h.name = {subject:String}))
+       AND (h.kind IN ('limit', 'plan', 'route', 'price', 'rateCard') OR (h.kind = 'subject' AND h.name IN {subjects:Array(String)}))
      GROUP BY kind, name HAVING body != ''`,
-    { topic, topicId: change.topic_id, offset: change.offset, subject },
+    { topic, topicId: change.topic_id, offset: change.offset, subjects },
   )
   const isNamed = isKnown && change.last === offset
   return { change: { id: change.id, offset: change.offset, atMs: change.at_ms }, isNamed, entities }
@@ -126,7 +126,7 @@ export async function readFormerPolicies(
   )
   const policies = new Map<string, PolicyAt>()
   for (const { name, offset, at_ms: tsMs } of deleted) {
-    const before = await readPolicyAt(client, topic, { offset: offset - 1, tsMs, subject: name })
+    const before = await readPolicyAt(client, topic, { offset: offset - 1, tsMs, subjects: [name] })
     if (before !== undefined) policies.set(name, before)
   }
   return policies

@@ -48,7 +48,7 @@ SELECT 1, toUUID(${uuid7('n')}), fromUnixTimestamp64Milli(toInt64(ts_ms), 'UTC')
   if(is_denied OR is_shadow, 'minute', ''),
   [tuple('minute', 100, used, 100 - used, 60000 - ts_ms % 60000, map(), ''),
    tuple('day', 100000, used * 7, 100000 - used * 7, 86400000 - ts_ms % 86400000, map(), '')]
-   ::Array(Tuple(name LowCardinality(String), size UInt64, used UInt64, remaining UInt64, reset_ms UInt64, by Map(LowCardinality(String), String))),
+   ::Array(Tuple(name LowCardinality(String), size UInt64, used UInt64, remaining UInt64, reset_ms UInt64, by Map(LowCardinality(String), String), at LowCardinality(String))),
   7, if(is_denied, 60000 - ts_ms % 60000, 0), '${journal}', intDiv(n, ${partitions}), '${topicId}', n % ${partitions}, intDiv(n, ${partitions}),
   if(is_correction, toUUID(${uuid7('k')}), none), if(is_correction, -1, 0)
 FROM (SELECT number AS n FROM numbers(${from}, ${to - from}))

@@ -119,7 +119,7 @@ SELECT 1, toUUID(${uuid7('n')}), at, who, if(plan_name = '', '', concat(who, '-'
   if(is_denied, denier, ''), if(plan_name = '', [tuple('per-address', 100, used, 0, 4000, map(), '')],
     [tuple(if(plan_name = 'team', 'per-minute', 'trial-minute'), size, used, size - used, 60000 - ts_ms % 60000, map(), ''),
      tuple(if(plan_name = 'team', 'team-month', 'trial-day'), quota, used_quota, quota - used_quota, toUnixTimestamp(quota_end) * 1000 - ts_ms, map(), '')])
-   ::Array(Tuple(name LowCardinality(String), size UInt64, used UInt64, remaining UInt64, reset_ms UInt64, by Map(LowCardinality(String), String))),
+   ::Array(Tuple(name LowCardinality(String), size UInt64, used UInt64, remaining UInt64, reset_ms UInt64, by Map(LowCardinality(String), String), at LowCardinality(String))),
   if(plan_name = '', '203.0.113.7', concat('198.51.100.', toString(10 + s))), -1, if(is_denied, 60000 - ts_ms % 60000, 0), '${randomUUID()}', n, '${randomUUID()}', 0, n, toUUID('${none}'), 0
 FROM (SELECT number AS n FROM numbers(${rows}))
 WHERE ${chance('b')} < busy AND ${chance('g')} < if(s % 3 = 0, 1 - 0.25 * ${passed}, 0.6 + 0.4 * ${passed})

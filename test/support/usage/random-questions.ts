@@ -23,6 +23,7 @@ const values = {
   outcome: ['allow', 'deny'],
   denied_by: ['', 'minute', 'day'],
   parent: ['', 'bolt', 'acme'],
+  parents: ['[]', '["bolt","acme"]', '["acme"]'],
   reason: ['ok', 'limit'],
   mode: ['enforce', 'shadow'],
   ip: ['', '192.0.2.1', '2001:db8::/64'],
@@ -65,6 +66,7 @@ export const decision: fc.Arbitrary<Drawn> = fc
     adjustment: fc.integer({ min: -9_000_000, max: 9_000_000 }).filter((units) => units !== 0),
     isCorrection: fc.nat(9).map((one) => one === 0),
   })
+  .map(({ isCorrection, ...one }) => ({ ...one, isCorrection, parents: JSON.stringify(parentsOf(one)) }))
   .map(({ isCorrection, ...one }) =>
     isCorrection ? { ...one, outcome: 'allow', count: 0 } : { ...one, adjustment: 0 },
   )
@@ -78,7 +80,7 @@ export function withIds(all: readonly Drawn[]): Decision[] {
   return all.map((one, at) => {
     if (one.count > 0) return { ...one, id: idOf(at), corrects: noId }
     const corrected = at % 2 === 0 ? all.findIndex(({ count }, index) => count > 0 && index > at / 2) : -1
-    const { ms, subject, key_id, plan, route, method, parent } = all[corrected] ?? one
+    const { ms, subject, key_id, plan, route, method, parent, parents } = all[corrected] ?? one
     const own = {
       ...one,
       ms,
@@ -88,6 +90,7 @@ export function withIds(all: readonly Drawn[]): Decision[] {
       route,
       method,
       parent,
+      parents,
       reason: 'ok',
       mode: 'enforce',
       ip: '',

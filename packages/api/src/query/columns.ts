@@ -7,8 +7,10 @@ export type Step = (typeof querySteps)[number]
 export const rollupDimensions = ['subject', 'key_id', 'plan', 'route', 'method', 'outcome', 'denied_by'] as const
 /** What of decisions no rollup has. `met_limit` is each limit that a request met, whether it refused or not. */
 export const rawDimensions = ['reason', 'mode', 'ip', 'met_limit'] as const
-/** What usage can be broken down by. `parent` is the subject right above, empty for none. */
-export const usageDimensions = [...rollupDimensions, 'parent', ...rawDimensions] as const
+/** Of whom a subject is below: the one right above, empty for none; all, the nearest first, as a JSON list. */
+const treeDimensions = ['parent', 'parents'] as const
+/** What usage can be broken down by. */
+export const usageDimensions = [...rollupDimensions, ...treeDimensions, ...rawDimensions] as const
 /** What usage can be broken down by. */
 export type UsageDimension = (typeof usageDimensions)[number]
 
@@ -18,7 +20,7 @@ export const unitDimensions = [
   'key_id',
   'plan',
   'route',
-  'parent',
+  ...treeDimensions,
   'unit',
   'basis',
   'meter',

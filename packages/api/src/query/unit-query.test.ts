@@ -33,7 +33,7 @@ test('Units are ranked and compared by their quantity', () => {
   ])
 })
 
-const columns = 'subject, key_id, plan, route, parent, unit, basis, meter, model, dimension.NAME'
+const columns = 'subject, key_id, plan, route, parent, parents, unit, basis, meter, model, dimension.NAME'
 
 test.each<[Given, string]>([
   [

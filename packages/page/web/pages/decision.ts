@@ -70,18 +70,33 @@ const columnsFor = (limits: readonly ExplainedLimit[]) =>
     : limitColumns.filter(({ name }) => name !== countedBy)
 
 type UnitOf = ReturnType<typeof decisionUnits>['rows'][number]
-const unitColumns = (what: string): readonly Column<UnitOf>[] => [
-  { name: 'Unit', isPlain: true, cell: ({ unit }) => html`<b>${unit}</b>` },
-  { name: 'Held', isNumber: true, cell: ({ held }) => count(held) },
-  { name: what, isNumber: true, cell: ({ used }) => count(used) },
+const unitColumns = (what: string, prices: readonly PriceLine[]): readonly Column<UnitOf>[] => {
+  const currencyOf = (unit: string) => prices.find(({ card }) => card === unit)?.currency
+  return [
+    { name: 'Unit', isPlain: true, cell: ({ unit }) => html`<b>${unit}</b>` },
+    { name: 'Held', isNumber: true, cell: ({ unit, held }) => quantity(held, currencyOf(unit)) },
+    { name: what, isNumber: true, cell: ({ unit, used }) => quantity(used, currencyOf(unit)) },
+  ]
+}
+
+type PriceLine = Explanation['prices'][number]
+const priceColumns: readonly Column<PriceLine>[] = [
+  { name: 'Priced', isPlain: true, cell: ({ unit }) => html`<b>${unit}</b>` },
+  { name: 'Quantity', isNumber: true, cell: ({ quantity: used }) => count(used) },
+  { name: 'Price', isNumber: true, cell: ({ price }) => price },
+  { name: 'Amount', isNumber: true, cell: ({ amount, currency }) => `${amount} ${currency}` },
+  { name: 'Entry', cell: ({ entry }) => entry || 'every request' },
+  { name: 'Since', isMinor: true, cell: ({ from }) => html`<${Time} at=${from} />` },
 ]
 
-/** What a decision held and used of each unit, if any, and how that is known. */
+/** What a decision held and used of each unit, if any, how that is known, and how it was priced. */
 function Units({ data }: { readonly data: Explanation }) {
+  const { prices } = data
   const { rows, what, known } = decisionUnits(data)
   if (rows.length === 0) return ''
-  return html`<${Table} caption="Units" columns=${unitColumns(what)} rows=${rows} keyOf=${({ unit }: UnitOf) => unit} />
-    ${known !== '' && html`<p class="quiet">${what}: ${known}.</p>`}`
+  return html`<${Table} caption="Units" columns=${unitColumns(what, prices)} rows=${rows} keyOf=${({ unit }: UnitOf) => unit} />
+    ${known !== '' && html`<p class="quiet">${what}: ${known}.</p>`}
+    ${prices.length > 0 && html`<${Table} caption="Prices" columns=${priceColumns} rows=${prices} keyOf=${({ card, unit }: PriceLine) => `${card} ${unit}`} />`}`
 }
 
 function Policy({ policy }: { readonly policy: NonNullable<Explanation['policy']> }) {
@@ -122,9 +137,10 @@ function Now({ data }: { readonly data: Explanation }) {
   if (data.now === null)
     return html`<p class="quiet">Redis or the policy is unreachable, or the subject no longer exists.</p>`
   const { allowed, denied_by: by, limits } = data.now
+  const currencyOf = (name: string) => data.limits.find((one) => one.name === name)?.currency
   return html`<div class="stack">
     <p>${allowed === null ? 'Unknown.' : allowed ? html`The same request <span class="word allowed">✓ would be allowed</span>.` : html`The same request <span class="word refused">✕ would be refused</span> by ${by}.`}</p>
-    ${limits.map(({ name, used, capacity }) => html`<div class="row" key=${name}><b>${name}</b> ${used !== null && html`<${Meter} used=${used} size=${capacity} />`} ${count(used)} of ${count(capacity)}</div>`)}
+    ${limits.map(({ name, used, capacity }) => html`<div class="row" key=${name}><b>${name}</b> ${used !== null && html`<${Meter} used=${used} size=${capacity} />`} ${quantity(used, currencyOf(name))} of ${quantity(capacity, currencyOf(name))}</div>`)}
   </div>`
 }
 

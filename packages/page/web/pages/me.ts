@@ -5,7 +5,7 @@ import { OwnAlerts } from '../parts/own-alerts.ts'
 import { OwnLimits } from '../parts/own-limits.ts'
 import { RunningMonth } from '../parts/quote.ts'
 import { AlertsOf } from '../parts/subject-lists.ts'
-import { SubjectTree } from '../parts/subject-tree.ts'
+import { SubjectTree, useTree } from '../parts/subject-tree.ts'
 import { SubjectUse } from '../parts/subject-use.ts'
 import { DecisionList } from './decisions.ts'
 
@@ -13,6 +13,7 @@ import { DecisionList } from './decisions.ts'
 export function MePage({ subjects }: { readonly subjects: readonly string[] }) {
   const given = useLocation().params.get('of') ?? ''
   const id = subjects.includes(given) ? given : (subjects[0] ?? '')
+  const tree = useTree(id)
   const all = Object.fromEntries(subjects.map((one) => [one, one]))
   return html`
     <div class="head">
@@ -20,8 +21,8 @@ export function MePage({ subjects }: { readonly subjects: readonly string[] }) {
       ${subjects.length > 1 && html`<${Field} isTool label="Subject" options=${all} value=${id} onValue=${(one: string) => setParams({ of: one })} />`}
     </div>
     <${OwnLimits} id=${id} key=${id} />
-    <${SubjectUse} id=${id} isOwn key=${id} />
-    <${SubjectTree} id=${id} key=${`tree ${id}`} />
+    <${SubjectUse} id=${id} isOwn isAbove=${tree.isAbove} key=${id} />
+    <${SubjectTree} tree=${tree} />
     <${RunningMonth} id=${id} />
     <${OwnAlerts} id=${id} />
     <${AlertsOf} id=${id} isOwn />

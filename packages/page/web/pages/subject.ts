@@ -11,7 +11,7 @@ import { LimitsNow, RaiseLimit } from '../parts/limits-now.ts'
 import { Copy } from '../parts/panel.ts'
 import { RunningMonth } from '../parts/quote.ts'
 import { AlertsOf } from '../parts/subject-lists.ts'
-import { SubjectTree } from '../parts/subject-tree.ts'
+import { SubjectTree, useTree } from '../parts/subject-tree.ts'
 import { SubjectUse } from '../parts/subject-use.ts'
 import { Parts } from '../parts/tabs.ts'
 import { nameOf, Part, Subject, Time } from '../parts/words.ts'
@@ -89,6 +89,11 @@ function Suspend({
   return html`<${Action} label=${isOff ? 'Resume' : 'Suspend'} scope="write" isDanger=${!isOff} about=${about} run=${run} again=${again} />`
 }
 
+function UseOfTree({ id }: { readonly id: string }) {
+  const tree = useTree(id)
+  return html`<${SubjectUse} id=${id} isAbove=${tree.isAbove} /><${SubjectTree} tree=${tree} />`
+}
+
 /** One subject: its use, limits, keys, decisions, alerts and spend. */
 export function SubjectPage({ id }: { readonly id: string }) {
   const given = useLocation().params.get('tab') ?? 'use'
@@ -106,7 +111,7 @@ export function SubjectPage({ id }: { readonly id: string }) {
       </div>
     </div>
     <${Parts} of=${tabs} label=${`Of ${id}`} param="tab" />
-    ${tab === 'use' && html`${isKnown && html`<${LimitsNow} id=${id} />`}<${SubjectUse} id=${id} /><${SubjectTree} id=${id} />`}
+    ${tab === 'use' && html`${isKnown && html`<${LimitsNow} id=${id} />`}<${UseOfTree} id=${id} />`}
     ${tab === 'limits' && isKnown && html`<${LimitsNow} id=${id} />`}
     ${tab === 'keys' && html`<${KeyList} subject=${id} />`}
     ${tab === 'decisions' && html`<${Filters} names=${decisionFilters.filter((one) => one !== 'subject' && one !== 'plan')} /><${DecisionList} fixed=${{ subject: id }} />`}

@@ -11,10 +11,9 @@ export interface Series {
 /** Which steps are whole, from and to: those before and behind are drawn as *so far*, and set no scale. */
 export type WholeSteps = readonly [from: number, to: number]
 
-/** The least round number that is not below, whose quarters are round as well. */
+/** The least round number that is not below, whose quarters are round as well; whole ones of what is whole. */
 export function niceMax(value: number): number {
-  if (value <= 4) return 4
-  if (value <= 8) return 8
+  if (Number.isInteger(value) && value <= 8) return value <= 4 ? 4 : 8
   const power = 10 ** Math.floor(Math.log10(value))
   return ([1, 1.2, 1.6, 2, 2.4, 2.8, 3.2, 3.6, 4, 6, 8, 10].find((one) => one * power >= value) ?? 10) * power
 }

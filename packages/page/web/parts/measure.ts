@@ -22,17 +22,23 @@ const groupings: Readonly<Record<string, string>> = {
 /** The columns of usage by unit, besides labels. */
 const unitDimensions = ['subject', 'route', 'key_id', 'plan', 'meter', 'basis'] as const
 
-/** Names of units or of labels in the chosen span, of a subject or, if it is empty, of all; the most frequent first. */
-function useNames(column: 'unit' | 'dimension' | undefined, subject: string): readonly string[] {
+/** Whose usage: of a subject, or of it and all below it; of everybody where neither is named. */
+export interface Whose {
+  readonly subject?: string
+  readonly within?: string
+}
+
+/** Names of units or of labels in the chosen span; the most frequent first. */
+function useNames(column: 'unit' | 'dimension' | undefined, whose: Whose): readonly string[] {
   const { range, zone } = useSpan()
-  const path = column && pathOf(`/v1/dimensions/${column}`, { ...range, time_zone: zone, subject })
+  const path = column && pathOf(`/v1/dimensions/${column}`, { ...range, time_zone: zone, ...whose })
   const { data } = useAnswer<{ readonly items: readonly { readonly value: string }[] }>(path)
   return data?.items.map(({ value }) => value) ?? []
 }
 
 /** What usage is filtered by and grouped by; usage by unit also by its labels, and by those that the address names. */
-export function useColumns(unit: string, asked: readonly string[], subject = '') {
-  const found = useNames(unit === '' ? undefined : 'dimension', subject)
+export function useColumns(unit: string, asked: readonly string[], whose: Whose = {}) {
+  const found = useNames(unit === '' ? undefined : 'dimension', whose)
   if (unit === '') return { names: dimensions, groups: groupings }
   const known = [...found.map((name) => (name === 'model' ? name : `dimension.${name}`)), ...asked]
   const labels = [...new Set(known.filter((name) => name === 'model' || name.startsWith('dimension.')))]
@@ -53,11 +59,10 @@ export function MeasureField(props: {
   readonly measure: string
   readonly unit: string
   readonly by: string
-  /** Whose units; of all if it is left out. */
-  readonly subject?: string
+  readonly whose?: Whose
 }) {
-  const { names, measure, unit, by, subject = '' } = props
-  const units = [...new Set([...useNames('unit', subject), ...(unit === '' ? [] : [unit])])]
+  const { names, measure, unit, by, whose = {} } = props
+  const units = [...new Set([...useNames('unit', whose), ...(unit === '' ? [] : [unit])])]
   const options = { ...names, ...Object.fromEntries(units.map((one) => [`unit ${one}`, one])) }
   const set = (value: string) => {
     const [, one = ''] = /^unit (.*)$/.exec(value) ?? []

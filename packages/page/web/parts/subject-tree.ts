@@ -25,19 +25,27 @@ const columnsFor = (unit: string, total: bigint, currency: string | undefined): 
     isNumber: true,
     isMinor: true,
     cell: ({ used }) =>
-      html`<${Meter} used=${Number(used)} size=${Number(total)} /> ${percent(Number(used), Number(total))}`,
+      html`<${Meter} used=${Number(used)} size=${Number(total)} isPast /> ${percent(Number(used), Number(total))}`,
   },
   ...(unit === '' ? [{ name: 'Refused', isNumber: true, cell: ({ denied }: TreeNode) => count(denied) }] : []),
 ]
 
-/** What a company's teams and members used; nothing for a subject that nobody is below. */
-export function SubjectTree({ id }: { readonly id: string }) {
-  const { range, zone, label } = useSpan()
+/** Asks what everybody in a tree used. */
+export function useTree(id: string) {
+  const { range, zone } = useSpan()
   const unit = useLocation().params.get('unit') ?? ''
-  const asked = { ...range, time_zone: zone, within: id, unit, by: 'subject,parent', step: 'total', numbers: 'text' }
+  const asked = { ...range, time_zone: zone, within: id, unit, by: 'subject,parents', step: 'total', numbers: 'text' }
   const path = pathOf('/v1/usage', { ...asked, limit: String(rowsMax) })
   const answer = useAnswer<Usage>(path)
-  if (answer.data === undefined || answer.data.rows.every(({ subject }) => subject === id)) return ''
+  const isAbove = answer.data?.rows.some(({ subject }) => subject !== id) === true
+  return { id, unit, path, answer, isAbove }
+}
+
+/** What a company's teams and members used; nothing for a subject that nobody is below. */
+export function SubjectTree({ tree }: { readonly tree: ReturnType<typeof useTree> }) {
+  const { label } = useSpan()
+  const { id, unit, path, answer, isAbove } = tree
+  if (!isAbove) return ''
   return html`<${Panel} title=${`Teams and members, ${label}`} asked=${answer} path=${path} rows=${6}>
     ${(data: Usage) => {
       const nodes = nodesOf(data.rows, id, unit)

@@ -1,40 +1,46 @@
 import type { UsageRow } from '@weir/api/usage.ts'
 
-type UsedRow = Partial<Pick<UsageRow, 'subject' | 'parent' | 'cost' | 'denied'>> & { readonly quantity?: string }
+type UsedRow = Partial<Pick<UsageRow, 'subject' | 'parents' | 'cost' | 'denied'>> & { readonly quantity?: string }
 
 /** A subject of a tree, with what it and everyone below it used. */
 export interface TreeNode {
   readonly subject: string
   readonly depth: number
-  readonly used: bigint
-  readonly denied: number
+  used: bigint
+  denied: number
 }
 
+interface Branch extends TreeNode {
+  readonly below: Map<string, Branch>
+}
+
+const branch = (subject: string, depth: number): Branch => ({ subject, depth, used: 0n, denied: 0, below: new Map() })
+
 /**
- * The tree of a subject, each under its parent, and who used most first; `rows` are usage by subject and parent.
- * Who was moved stands under both parents, and all below it under one of them: each row counts once.
+ * The tree of a subject, each under its parent, and who used most first; `rows` are usage by subject and parents.
+ * Who was moved stands under each parent with what it used there.
  */
 export function nodesOf(rows: readonly UsedRow[], id: string, unit: string): readonly TreeNode[] {
-  const [own, others] = [rows.filter(({ subject }) => subject === id), rows.filter(({ subject }) => subject !== id)]
-  const below = Map.groupBy(others, ({ parent = '' }) => parent)
-  const isSilent = (parent: string) => !others.some(({ subject }) => subject === parent)
-  const usedOf = (row: UsedRow) => BigInt((unit === '' ? row.cost : row.quantity) ?? 0)
-  const walk = (subject: string, of: readonly UsedRow[], depth: number): readonly TreeNode[] => {
-    const children = Map.groupBy(below.get(subject) ?? [], (row) => row.subject ?? '')
-    below.delete(subject)
-    const trees = [...children].map(([child, its]) => walk(child, its, depth + 1))
-    // A team that calls nothing itself has no row of its own: it stands right below the top.
-    const left = depth > 0 ? [] : [...[...below.keys()].filter(isSilent), ...below.keys()]
-    for (const parent of left) if (below.has(parent)) trees.push(walk(parent, [], 1))
-    const tops = trees.flatMap(([top]) => top ?? [])
-    const node = {
-      subject,
-      depth,
-      used: of.reduce((sum, row) => sum + usedOf(row), 0n) + tops.reduce((sum, { used }) => sum + used, 0n),
-      denied:
-        of.reduce((sum, row) => sum + Number(row.denied ?? 0), 0) + tops.reduce((sum, { denied }) => sum + denied, 0),
+  const top = branch(id, 0)
+  for (const row of rows) {
+    const above: readonly string[] = JSON.parse(row.parents ?? '[]')
+    const path = [row.subject ?? '', ...above].slice(0, row.subject === id ? 0 : above.indexOf(id) + 1).reverse()
+    let at = top
+    const nodes = [top]
+    for (const name of path) {
+      const next = at.below.get(name) ?? branch(name, at.depth + 1)
+      at.below.set(name, next)
+      nodes.push(next)
+      at = next
     }
-    return [node, ...trees.toSorted(([a], [b]) => Number((b?.used ?? 0n) - (a?.used ?? 0n))).flat()]
+    for (const node of nodes) {
+      node.used += BigInt((unit === '' ? row.cost : row.quantity) ?? 0)
+      node.denied += Number(row.denied ?? 0)
+    }
   }
-  return walk(id, own, 0)
+  const flat = ({ below, ...node }: Branch): readonly TreeNode[] => [
+    node,
+    ...[...below.values()].toSorted((a, b) => Number(b.used - a.used)).flatMap(flat),
+  ]
+  return flat(top)
 }

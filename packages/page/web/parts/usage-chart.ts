@@ -104,10 +104,17 @@ export function UsageChart({
   const begins = rows.map(({ ts = '' }) => Date.parse(ts))
   const last = begins.at(-1) ?? 0
   const values = rows.map((_, at) => known((before?.rows[at] as AnyRow | undefined)?.[sumOf(measure)]))
+  const currency = currencyOf(usage)
+  // An axis of money is in the currency, and its sums are in billionths.
+  const scale = currency ? 1e9 : 1
+  const scaled = (all: readonly (number | null)[]) => all.map((value) => value && value / scale)
+  const series = groups === undefined ? totalsOf(usage, measure, unit) : seriesOf(groups, by, measure, rows)
   const write = (value: number) =>
     unit === ''
       ? counted(value, measure === 'cost' ? 'unit' : 'decision')
-      : `${quantity(value, currencyOf(usage))} ${unit}`
+      : currency
+        ? quantity(Math.round(value * scale), currency)
+        : `${count(value)} ${unit}`
   return html`<${Chart}
     title=${title}
     shape="bars"
@@ -117,8 +124,8 @@ export function UsageChart({
     label=${(at: number) => stepLabel(rows[at]?.ts ?? '', step, zone)}
     tick=${(ms: number, isDay: boolean) => tickLabel(ms, isDay, zone)}
     whole=${wholeSteps(usage)}
-    series=${groups === undefined ? totalsOf(usage, measure, unit) : seriesOf(groups, by, measure, rows)}
-    outline=${before === undefined ? undefined : { name: beforeLabel, kind: 'before', values }}
+    series=${series.map((one) => ({ ...one, values: scaled(one.values) }))}
+    outline=${before === undefined ? undefined : { name: beforeLabel, kind: 'before', values: scaled(values) }}
     markers=${useMarkers(subject)}
     write=${(value: number | null | undefined) => (typeof value === 'number' ? write(value) : '–')}
     height=${height}

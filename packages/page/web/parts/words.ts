@@ -49,11 +49,12 @@ export const Part = ({ kind, name }: { readonly kind: string; readonly name: str
 /** Why a limit applies: `plan free`, `route POST /v1/search`, `applies: all`, `acme's own size instead of 100`. */
 export const Because = ({ words }: { readonly words: readonly string[] }) =>
   html`${words.map((one, at) => {
-    const [, word = '', name = ''] = /^(plan|route) (.*)$/.exec(one) ?? []
+    const [, word = '', name = ''] = /^(plan|route) (\S+(?: \/\S*)?)/.exec(one) ?? []
+    const [, above = ''] = /^plan \S+ of (.+)$/.exec(one) ?? []
     const [, subject = '', own = ''] = /^(.+?)('s own .*)$/.exec(one) ?? []
     return html`${at > 0 && ', '}${
       name !== ''
-        ? html`${word} <${Part} kind=${`${word}s`} name=${name} />`
+        ? html`${word} <${Part} kind=${`${word}s`} name=${name} />${above !== '' && html` of <${Subject} id=${above} />`}`
         : subject !== ''
           ? html`<${Part} kind="subjects" name=${subject} />${own}`
           : one

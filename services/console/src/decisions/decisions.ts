@@ -34,7 +34,8 @@ export function registerDecisions(app: FastifyInstance, sources: Sources): void 
       if (!isMetered) reply.header('retry-after', notMeteredRetryS)
       return answerProblem(reply, unknownDecision(isMetered))
     }
-    const then = await decisions.policyAt({ offset: row.policy, tsMs: row.ts_ms, subject: row.subject })
+    const subjects = [row.subject, ...row.parents]
+    const then = await decisions.policyAt({ offset: row.policy, tsMs: row.ts_ms, subjects })
     const now = replica.state
     const policyThen = then === undefined || !reach.isOwn ? undefined : policyOf(then)
     const related = await decisions.related({ reach, hiddenLimits: hiddenIn(policyThen, now?.policy, reach) }, row)

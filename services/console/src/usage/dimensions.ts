@@ -27,7 +27,8 @@ export function registerDimensions(app: FastifyInstance, sources: Sources): void
   serveQuestion(app, listValues, unanswered, async (request, reply) => {
     const { reach } = request
     const { prefix, after: _, ...asked } = request.query
-    if (!reach.coversNow(listOf(asked.subject))) return answerProblem(reply, subjectForbidden(request))
+    if (!reach.coversNow([...listOf(asked.subject), ...listOf(asked.within)]))
+      return answerProblem(reply, subjectForbidden(request))
     const { name } = request.params
     const isOfUnits = name === 'dimension' || isUnitColumn(name)
     if (!isOfUnits && !usageDimensions.some((one) => one === name))

@@ -71,8 +71,10 @@ export function comparedSums(
 
 const usageSums = (question: UsageQuery, units = summedUnits) => comparedSums(question, (of) => sumsOf(of, units))
 
+const treeTexts: Readonly<Record<string, string>> = { parent: 'u.parents[1]', parents: 'toJSONString(u.parents)' }
+
 /** A column of a table that has the subject's ancestors. */
-export const treeColumn = (name: string): string => (name === 'parent' ? 'u.parents[1]' : `u.${name}`)
+export const treeColumn = (name: string): string => treeTexts[name] ?? `u.${name}`
 
 const treeColumns = { columnOf: treeColumn, parents: 'u.parents' }
 
@@ -111,7 +113,7 @@ export function usageSource({ isOwn }: Reach, question: UsageQuery): RollupSourc
   if (rawDimensions.some((name) => named.includes(name))) return rawSource(question)
   if (step === 'minute') return { table: 'usage_1m', bucketMs: 60_000, ...treeColumns, ...usageSums(question) }
   const isOfSome = isOwn || subjectPrefix !== undefined || within !== undefined
-  const isTotal = !isOfSome && ['subject', 'key_id', 'parent'].every((name) => !named.includes(name))
+  const isTotal = !isOfSome && ['subject', 'key_id', 'parent', 'parents'].every((name) => !named.includes(name))
   if (isTotal) return { table: 'usage_total_15m', bucketMs: 900_000, ...usageSums(question) }
   return { table: 'usage_15m', bucketMs: 900_000, ...treeColumns, ...usageSums(question) }
 }
