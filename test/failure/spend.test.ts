@@ -11,6 +11,7 @@ import { weirOn } from '../support/failure/stack-command.ts'
 import { untilSettled } from '../support/failure/until-settled.ts'
 import { listen } from '../support/listen.ts'
 import { createSeededRandom } from '../support/seeded-random.ts'
+import { until } from '../support/until.ts'
 
 const exchanges = Number(process.env.WEIR_TEST_EXCHANGES ?? '100000')
 const workers = 64
@@ -165,7 +166,7 @@ it('what is spent in ClickHouse is the sum of units × price to the billionth, b
     // An edited card, half way: new entries for half of the models, in force some seconds later.
     const edited = { ...card, prices: [...card.prices] }
     const edit = async () => {
-      while (left > exchanges / 2) await new Promise(setImmediate)
+      await until(() => left <= exchanges / 2, 600_000)
       const fromMs = Math.ceil(Date.now() / 1_000 + 15) * 1_000
       for (const model of models.filter(() => random.oneIn(2))) edited.prices.push(entryOf(`${model}*`, fromMs))
       const file = join(stack.dir, 'edited.json')
@@ -177,19 +178,21 @@ it('what is spent in ClickHouse is the sum of units × price to the billionth, b
     await untilSettled(stack)
     const { rows, sum } = await readSpend(stack)
     expect([rows.length, supplier.bills.size]).toEqual([exchanges, exchanges])
-    let [expected, fractions] = [0n, 0]
+    let [expected, dearer] = [0n, 0]
     const wrong: string[] = []
     for (const { id, ms, usd } of rows) {
       const bill = supplier.bills.get(id)
       const spent = bill && spendOf(edited, bill, Number(ms))
       expected += spent ?? 0n
-      fractions += Number(spent !== undefined && spent > 0n)
+      dearer += Number(spent !== (bill && spendOf(card, bill, Number(ms))))
       if (spent !== BigInt(usd)) wrong.push(`${id}: ${spent} but ${usd}: ${JSON.stringify(bill)}`)
     }
     process.stdout.write(
       `  seed ${random.seed}: ${rows.length} exchanges of ${models.length} models by ${edited.prices.length} entries: ${expected} billionths by the program, ${sum} in ClickHouse\n`,
     )
     expect([wrong.slice(0, 5), wrong.length, sum]).toEqual([[], 0, expected])
+    // The edited card was in force before the last of them.
+    expect(dearer).toBeGreaterThan(0)
   } finally {
     await stack.close()
     supplier.close()

@@ -148,6 +148,7 @@ const explainedLimit = object({
   because: texts('the parts of the policy that made the limit apply'),
   algorithm: optional(text('as in the policy at that time')),
   mode: optional(text('enforce or shadow')),
+  unit: optional(text('unit that the limit counts; absent: costs')),
   currency: optional(text('of a limit of money: ISO 4217; its units are billionths of it')),
   size: whole('units; for a token bucket, its burst'),
   used: wholeOrNull('units, including those of an allowed request; null: others share the count'),

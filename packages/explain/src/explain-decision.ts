@@ -41,8 +41,10 @@ function resetAtMs({ met, remaining, reset_ms: resetMs }: JudgedLimit, tsMs: num
 }
 
 /** The settings of a limit that the policy of then had. */
-const settingsOf = ({ met }: JudgedLimit) =>
-  definedFields({ algorithm: met?.limit.algorithm, mode: met?.limit.mode, currency: met?.limit.currency })
+function settingsOf({ met }: JudgedLimit) {
+  const { algorithm, mode, unit, currency } = met?.limit ?? {}
+  return definedFields({ algorithm, mode, unit, currency })
+}
 
 /**
  * Explains a decision from its record and the policy that it was made under, undefined where that is not known. What it

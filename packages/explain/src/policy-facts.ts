@@ -62,7 +62,11 @@ export function factsOf(
     const own = ancestor?.ownLimits.get(limitName)
     const common = policy.limits.get(limitName)
     if (at === '' || common === undefined) return []
-    const explainedLimit = { limit: own ?? common, because: [`plan ${ancestor?.plan.name ?? '?'} of ${at}`], at }
+    const explainedLimit = {
+      limit: own ?? common,
+      because: [ancestor === undefined ? `counted at ${at}` : `plan ${ancestor.plan.name} of ${at}`],
+      at,
+    }
     const because = becauseOf({ ...explainedLimit, own: own !== undefined, commonSize: common.size }, subject)
     return [{ limit: explainedLimit.limit, because }]
   })
@@ -74,7 +78,7 @@ export function factsOf(
     ],
     plans: plans.map((one) => ({
       name: one.name,
-      limits: explainLimits(policy, { ...subject, plan: one }, route).map(({ limit }) => limit),
+      limits: [...explainLimits(policy, { ...subject, plan: one }, route), ...above].map(({ limit }) => limit),
     })),
   }
 }

@@ -90,14 +90,17 @@ export async function unitsOfRecords(
   own?: string,
 ): Promise<string[]> {
   const start = starts[step]
+  // A customer is not told who is above it.
+  const seen = own === undefined ? 'd.parents' : `arraySlice(d.parents, 1, indexOf(d.parents, ${quoted(own)}))`
+  const columnOf = (name: string) => (columns[name] ?? "''").replace('d.parents', seen)
   const named = [
     ...(start === undefined ? [] : [`toUnixTimestamp(${start}(toTimeZone(d.ts, '${zone}')))`]),
-    ...by.map((name) => columns[name] ?? ''),
+    ...by.map(columnOf),
   ]
   const conditions = Object.entries(filters).map(([name, of]) => {
     if (name === 'within') return `(d.subject IN (${of.map(quoted)}) OR hasAny(d.parents, [${of.map(quoted)}]))`
     const [, not = '', column = ''] = /^(not_)?(.*)$/.exec(name) ?? []
-    return `${columns[column] ?? "''"} ${not === '' ? 'IN' : 'NOT IN'} (${of.map(quoted).join(', ')})`
+    return `${columnOf(column)} ${not === '' ? 'IN' : 'NOT IN'} (${of.map(quoted).join(', ')})`
   })
   const where = [
     `d.outcome = 'allow' AND u.1 IN (${units.map(quoted).join(', ')})`,

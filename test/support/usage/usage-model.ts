@@ -60,11 +60,14 @@ function comparedStart(ms: number, { fromMs, step, timeZone, comparison }: Usage
   return shown.toString({ timeZoneName: 'never', smallestUnit: 'second' })
 }
 
-/** A decision as its subject sees it: without limits in shadow. */
-function shownOwn(one: Decision): Decision {
+/** A decision as its subject sees it: without limits in shadow, and without the ancestors of that subject. */
+function shownOwn(one: Decision, reach: readonly string[]): Decision {
+  const above = parentsOf(one)
+  const parents = above.slice(0, above.findIndex((name) => reach.includes(name)) + 1)
   const denied_by = one.outcome === 'allow' ? '' : one.denied_by
   const met = denied_by === '' ? [] : [denied_by]
-  return { ...one, denied_by, met, mode: 'enforce', reason: one.mode === 'shadow' ? 'ok' : one.reason }
+  const seen = { denied_by, met, parent: parents[0] ?? '', parents: JSON.stringify(parents) }
+  return { ...one, ...seen, mode: 'enforce', reason: one.mode === 'shadow' ? 'ok' : one.reason }
 }
 
 const namesMet = ({ met }: Decision) => (met.length === 0 ? [''] : met)
@@ -75,18 +78,20 @@ const valuesIn = (one: Decision, name: UsageDimension): readonly string[] =>
 /** The decisions that a question is about, as its reader sees them. */
 export function metBy(all: readonly Decision[], reach: SomeReach, asked: UsageQuery): Decision[] {
   const { only, except, subjectPrefix = '', within, fromMs, toMs, comparison } = asked
-  const isOf = (names: readonly string[], one: Decision, hasTrees: boolean) =>
-    [one.subject, ...(hasTrees ? parentsOf(one) : [])].some((name) => names.includes(name))
+  const decided = new Map(all.map((one) => [one.id, one]))
+  const isOf = (names: readonly string[], { id }: Decision, hasTrees: boolean) => {
+    const one = decided.get(id)
+    return one !== undefined && [one.subject, ...(hasTrees ? parentsOf(one) : [])].some((name) => names.includes(name))
+  }
   const floor = (ms: number) => Math.floor(ms / quarterMs) * quarterMs
   const to = Math.ceil(toMs / quarterMs) * quarterMs
   const isAsked = (ms: number) => ms >= floor(fromMs) && ms < to
   const isCompared = (ms: number) =>
     comparison !== undefined && ms >= floor(comparison.fromMs) && ms < floor(comparison.toMs)
-  const decided = new Map(all.map((one) => [one.id, one]))
   const seen = all.map((one) => {
     const { reason, mode, ip, met } = decided.get(one.corrects) ?? one
     const whole = { ...one, reason, mode, ip, met }
-    return reach === undefined ? whole : shownOwn(whole)
+    return reach === undefined ? whole : shownOwn(whole, reach.subjects)
   })
   return seen.filter(
     (one) =>

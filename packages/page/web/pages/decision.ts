@@ -70,8 +70,9 @@ const columnsFor = (limits: readonly ExplainedLimit[]) =>
     : limitColumns.filter(({ name }) => name !== countedBy)
 
 type UnitOf = ReturnType<typeof decisionUnits>['rows'][number]
-const unitColumns = (what: string, prices: readonly PriceLine[]): readonly Column<UnitOf>[] => {
-  const currencyOf = (unit: string) => prices.find(({ card }) => card === unit)?.currency
+const unitColumns = (what: string, { limits, prices }: Explanation): readonly Column<UnitOf>[] => {
+  const currencyOf = (unit: string) =>
+    prices.find(({ card }) => card === unit)?.currency ?? limits.find((limit) => limit.unit === unit)?.currency
   return [
     { name: 'Unit', isPlain: true, cell: ({ unit }) => html`<b>${unit}</b>` },
     { name: 'Held', isNumber: true, cell: ({ unit, held }) => quantity(held, currencyOf(unit)) },
@@ -94,7 +95,7 @@ function Units({ data }: { readonly data: Explanation }) {
   const { prices } = data
   const { rows, what, known } = decisionUnits(data)
   if (rows.length === 0) return ''
-  return html`<${Table} caption="Units" columns=${unitColumns(what, prices)} rows=${rows} keyOf=${({ unit }: UnitOf) => unit} />
+  return html`<${Table} caption="Units" columns=${unitColumns(what, data)} rows=${rows} keyOf=${({ unit }: UnitOf) => unit} />
     ${known !== '' && html`<p class="quiet">${what}: ${known}.</p>`}
     ${prices.length > 0 && html`<${Table} caption="Prices" columns=${priceColumns} rows=${prices} keyOf=${({ card, unit }: PriceLine) => `${card} ${unit}`} />`}`
 }

@@ -21,7 +21,7 @@ export function MePage({ subjects }: { readonly subjects: readonly string[] }) {
       ${subjects.length > 1 && html`<${Field} isTool label="Subject" options=${all} value=${id} onValue=${(one: string) => setParams({ of: one })} />`}
     </div>
     <${OwnLimits} id=${id} key=${id} />
-    <${SubjectUse} id=${id} isOwn isAbove=${tree.isAbove} key=${id} />
+    ${tree.isAbove !== undefined && html`<${SubjectUse} id=${id} isOwn isAbove=${tree.isAbove} key=${id} />`}
     <${SubjectTree} tree=${tree} />
     <${RunningMonth} id=${id} />
     <${OwnAlerts} id=${id} />

@@ -91,7 +91,7 @@ function Suspend({
 
 function UseOfTree({ id }: { readonly id: string }) {
   const tree = useTree(id)
-  return html`<${SubjectUse} id=${id} isAbove=${tree.isAbove} /><${SubjectTree} tree=${tree} />`
+  return html`${tree.isAbove !== undefined && html`<${SubjectUse} id=${id} isAbove=${tree.isAbove} />`}<${SubjectTree} tree=${tree} />`
 }
 
 /** One subject: its use, limits, keys, decisions, alerts and spend. */

@@ -99,7 +99,7 @@ function Peaks(props: {
     if (drawing.current !== null) watched.observe(drawing.current)
     return () => watched.disconnect()
   }, [])
-  const max = niceMax(Math.max(size * 1.25, wanted, ...rows.map(({ used }) => Number(used))))
+  const max = niceMax(Math.max(Math.ceil(size * 1.25), wanted, ...rows.map(({ used }) => Number(used))))
   const [left, right] = [edges.left, width - histogram - edges.right]
   const toMs = Date.now()
   const x = (ms: number) => left + ((right - left) * (ms - toMs + 7 * dayMs)) / (7 * dayMs)

@@ -1,5 +1,6 @@
 import type { Usage } from '@weir/api/usage.ts'
 import { count, percent, quantity } from '@weir/core/format.ts'
+import { useRef } from 'preact/hooks'
 import { pathOf, useAnswer } from '../api.ts'
 import { html } from '../html.ts'
 import { useLocation } from '../location.ts'
@@ -10,8 +11,8 @@ import { nodesOf, type TreeNode } from './tree-nodes.ts'
 import { currencyOf } from './usage-columns.ts'
 import { Meter, Subject } from './words.ts'
 
-/** Rows of one answer: more subjects than a person looks through. */
-const rowsMax = 1_000
+/** Rows of one answer, as many as there may be. */
+const rowsMax = 10_000
 
 const columnsFor = (unit: string, total: bigint, currency: string | undefined): readonly Column<TreeNode>[] => [
   {
@@ -30,27 +31,30 @@ const columnsFor = (unit: string, total: bigint, currency: string | undefined): 
   ...(unit === '' ? [{ name: 'Refused', isNumber: true, cell: ({ denied }: TreeNode) => count(denied) }] : []),
 ]
 
-/** Asks what everybody in a tree used. */
+/** Asks what everybody in a tree used; `isAbove` is undefined until it is known. */
 export function useTree(id: string) {
   const { range, zone } = useSpan()
   const unit = useLocation().params.get('unit') ?? ''
   const asked = { ...range, time_zone: zone, within: id, unit, by: 'subject,parents', step: 'total', numbers: 'text' }
   const path = pathOf('/v1/usage', { ...asked, limit: String(rowsMax) })
   const answer = useAnswer<Usage>(path)
-  const isAbove = answer.data?.rows.some(({ subject }) => subject !== id) === true
+  // Another span or unit asks again: meanwhile it is what it was.
+  const last = useRef<{ readonly id: string; readonly isAbove: boolean } | undefined>(undefined)
+  if (answer.data !== undefined) last.current = { id, isAbove: answer.data.rows.some(({ subject }) => subject !== id) }
+  const isAbove = last.current?.id === id ? last.current.isAbove : undefined
   return { id, unit, path, answer, isAbove }
 }
 
-/** What a company's teams and members used; nothing for a subject that nobody is below. */
+/** What a company's teams and members used, or why that is unknown; nothing for a subject that nobody is below. */
 export function SubjectTree({ tree }: { readonly tree: ReturnType<typeof useTree> }) {
   const { label } = useSpan()
   const { id, unit, path, answer, isAbove } = tree
-  if (!isAbove) return ''
+  if (isAbove !== true && answer.error === undefined) return ''
   return html`<${Panel} title=${`Teams and members, ${label}`} asked=${answer} path=${path} rows=${6}>
     ${(data: Usage) => {
       const nodes = nodesOf(data.rows, id, unit)
       return html`<${Table} caption="Teams and members" columns=${columnsFor(unit, nodes[0]?.used ?? 0n, currencyOf(data))} rows=${nodes} keyOf=${(_: TreeNode, at: number) => String(at)} />
-        ${data.next !== null && html`<p class="quiet">Only ${count(rowsMax)} rows are shown.</p>`}`
+        ${data.next !== null && html`<p class="quiet">Sums of the first ${count(rowsMax)} rows.</p>`}`
     }}
   <//>`
 }

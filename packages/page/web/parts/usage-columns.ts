@@ -45,7 +45,7 @@ export function usageColumns(
     if (name === first && row[second as 'route'] !== undefined) return ''
     const value = row[name as 'subject']
     if (value === undefined) return html`<${All} of=${row.subject ?? ''} by=${name} unit=${unit} />`
-    if (name === 'subject') return html`<${Subject} id=${value} />`
+    if ((name === 'subject' || name === 'parent') && value !== '') return html`<${Subject} id=${value} />`
     return value === ''
       ? html`<span class="quiet">none</span>`
       : html`<${Facet} name=${name} value=${value} text=${valueName(name, value)} />`

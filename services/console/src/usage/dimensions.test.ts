@@ -43,4 +43,5 @@ it('what no column is called is 404, and what only decisions have takes a subjec
   expect((await ask('/v1/dimensions/ip?from=now-2d')).json().detail).toContain('name a subject')
   expect((await ask('/v1/dimensions/ip?from=now-24h')).statusCode).toBe(200)
   expect((await ask('/v1/dimensions/ip?subject=acme')).statusCode).toBe(200)
+  expect((await ask('/v1/dimensions/parents?within=acme')).statusCode).toBe(200)
 })

@@ -12,14 +12,21 @@ type Filters = Pick<RollupQuery<string>, 'only' | 'except' | 'subjectPrefix'>
 /**
  * A column as its reader sees it. Callers who are limited to subjects see nothing of limits in shadow: `denied_by` of
  * an allowed request names one that would have refused it, or one that degraded it, and the limits of a decision do not
- * say which of them are in shadow. So of the limits that a request met they see the one that refused it. `met_limit` is
- * a list, which has an empty name where there is none.
+ * say which of them are in shadow. So of the limits that a request met they see the one that refused it, and of a
+ * subject's ancestors those up to their own. `met_limit` is a list, which has an empty name where there is none.
  */
 export function seenColumn(name: string, { isOwn }: Reach, of: (name: string) => string): string {
   if (name === 'met_limit') {
     if (isOwn) return `[if(${of('outcome')} = 'deny', toString(${of('denied_by')}), '')]`
     const names = of('met_limits')
     return `if(empty(${names}), [''], arrayDistinct(arrayMap(name -> toString(name), ${names})))`
+  }
+  if (name === 'parent' || name === 'parents') {
+    const all = of('parents')
+    const seen = isOwn
+      ? `arraySlice(${all}, 1, arrayFirstIndex(name -> has({reach:Array(String)}, name), ${all}))`
+      : all
+    return name === 'parent' ? `${seen}[1]` : `toJSONString(${seen})`
   }
   if (isOwn && name === 'denied_by') return `if(${of('outcome')} = 'deny', ${of('denied_by')}, '')`
   if (isOwn && name === 'reason') return `if(${of('mode')} = 'shadow', 'ok', ${of('reason')})`

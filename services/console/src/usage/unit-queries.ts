@@ -3,7 +3,7 @@ import type { UnitRow as ShownUnitRow } from '@weir/api/usage.ts'
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import type { RollupSource } from './rollup-sql.ts'
-import { askRows, type BoundPosition, comparedSums, treeColumn, wholeAnswer } from './usage-queries.ts'
+import { askRows, type BoundPosition, comparedSums, wholeAnswer } from './usage-queries.ts'
 
 /** A row before it is shown: sums of an earlier span stand beside the others. */
 export type UnitRow = Omit<ShownUnitRow, 'previous'> &
@@ -13,7 +13,7 @@ export type UnitRow = Omit<ShownUnitRow, 'previous'> &
 function columnOf(name: string): string {
   if (name === 'dimension') return "arrayJoin(arrayMap(label -> splitByChar('=', label)[1], u.dims))"
   const label = name === 'model' ? name : /^dimension\.(.*)$/.exec(name)?.[1]
-  if (label === undefined) return treeColumn(name)
+  if (label === undefined) return `u.${name}`
   return `substring(arrayFirst(label -> startsWith(label, '${label}='), u.dims), ${label.length + 2})`
 }
 

@@ -71,13 +71,6 @@ export function comparedSums(
 
 const usageSums = (question: UsageQuery, units = summedUnits) => comparedSums(question, (of) => sumsOf(of, units))
 
-const treeTexts: Readonly<Record<string, string>> = { parent: 'u.parents[1]', parents: 'toJSONString(u.parents)' }
-
-/** A column of a table that has the subject's ancestors. */
-export const treeColumn = (name: string): string => treeTexts[name] ?? `u.${name}`
-
-const treeColumns = { columnOf: treeColumn, parents: 'u.parents' }
-
 const noId = "toUUID('00000000-0000-0000-0000-000000000000')"
 
 /**
@@ -92,7 +85,7 @@ function rawSource(question: UsageQuery): RollupSource {
   return {
     table: 'decisions',
     bucketMs: question.step === 'minute' ? 60_000 : 900_000,
-    ...treeColumns,
+    parents: 'u.parents',
     ...usageSums(question, rawUnits),
     rowsWithin: (within) => `
       SELECT ${own.map((name) => `u.${name} AS ${name}`).join(', ')},
@@ -111,11 +104,11 @@ export function usageSource({ isOwn }: Reach, question: UsageQuery): RollupSourc
   const { step, by, only, except, subjectPrefix, within } = question
   const named = [...by, ...Object.keys(only), ...Object.keys(except)]
   if (rawDimensions.some((name) => named.includes(name))) return rawSource(question)
-  if (step === 'minute') return { table: 'usage_1m', bucketMs: 60_000, ...treeColumns, ...usageSums(question) }
+  if (step === 'minute') return { table: 'usage_1m', bucketMs: 60_000, parents: 'u.parents', ...usageSums(question) }
   const isOfSome = isOwn || subjectPrefix !== undefined || within !== undefined
   const isTotal = !isOfSome && ['subject', 'key_id', 'parent', 'parents'].every((name) => !named.includes(name))
   if (isTotal) return { table: 'usage_total_15m', bucketMs: 900_000, ...usageSums(question) }
-  return { table: 'usage_15m', bucketMs: 900_000, ...treeColumns, ...usageSums(question) }
+  return { table: 'usage_15m', bucketMs: 900_000, parents: 'u.parents', ...usageSums(question) }
 }
 
 /** Answers from the rollups; rejects with ClickHouse's error. */
