@@ -7,7 +7,7 @@ export type Step = (typeof querySteps)[number]
 export const rollupDimensions = ['subject', 'key_id', 'plan', 'route', 'method', 'outcome', 'denied_by'] as const
 /** What of decisions no rollup has. `met_limit` is each limit that a request met, whether it refused or not. */
 export const rawDimensions = ['reason', 'mode', 'ip', 'met_limit'] as const
-/** Of whom a subject is below: the one right above, empty for none; all, the nearest first, as a JSON list. */
+/** A subject's ancestors: the one right above, empty for none; all, the nearest first, as a JSON list. */
 const treeDimensions = ['parent', 'parents'] as const
 /** What usage can be broken down by. */
 export const usageDimensions = [...rollupDimensions, ...treeDimensions, ...rawDimensions] as const
