@@ -57,9 +57,12 @@ export const attempts: readonly (readonly [number, string, Must, Sent?])[] = [
   [13, `/v1/usage?unit=tokens&by=${encodeURIComponent("dimension.x', 'bolt'")}`, 400],
   [13, `/v1/usage?unit=${encodeURIComponent("x' OR 1=1 --")}`, 400],
   [3, '/v1/usage?step=minute', 'own'],
-  ...['within=acme', 'within=bolt', 'within=bolt&within=none', 'parent=bolt'].flatMap((tree) => [
-    [3, `/v1/usage?${tree}&by=subject&step=total`, 'own'] as const,
-    [3, `/v1/usage?${tree}&unit=tokens&by=subject&step=total`, 'own'] as const,
+  [3, '/v1/usage?within=acme&by=subject&step=total', 'own'],
+  [3, '/v1/usage?within=acme&unit=tokens&by=subject,parents&step=total', 'own'],
+  // Whom a customer is below is not told by a guess either.
+  ...['within=bolt', 'within=bolt&within=none', 'parent=bolt'].flatMap((tree) => [
+    [3, `/v1/usage?${tree}&by=subject&step=total`, 'empty'] as const,
+    [3, `/v1/usage?${tree}&unit=tokens&by=subject&step=total`, 'empty'] as const,
   ]),
   [4, '/v1/usage?within=none', 'empty'],
   [13, `/v1/usage?within=${encodeURIComponent("x') OR (1=1")}`, 'empty'],

@@ -98,7 +98,7 @@ export async function unitsOfRecords(
     ...by.map(columnOf),
   ]
   const conditions = Object.entries(filters).map(([name, of]) => {
-    if (name === 'within') return `(d.subject IN (${of.map(quoted)}) OR hasAny(d.parents, [${of.map(quoted)}]))`
+    if (name === 'within') return `(d.subject IN (${of.map(quoted)}) OR hasAny(${seen}, [${of.map(quoted)}]))`
     const [, not = '', column = ''] = /^(not_)?(.*)$/.exec(name) ?? []
     return `${columnOf(column)} ${not === '' ? 'IN' : 'NOT IN'} (${of.map(quoted).join(', ')})`
   })

@@ -96,7 +96,7 @@ export function metBy(all: readonly Decision[], reach: SomeReach, asked: UsageQu
   return seen.filter(
     (one) =>
       (reach === undefined || isOf(reach.subjects, one, reach.hasTrees)) &&
-      (within === undefined || isOf(within, one, true)) &&
+      (within === undefined || [one.subject, ...JSON.parse(one.parents)].some((name) => within.includes(name))) &&
       (isAsked(one.ms) || isCompared(one.ms)) &&
       one.subject.startsWith(subjectPrefix) &&
       dimensions.every((name) => valuesIn(one, name).some((value) => only[name]?.includes(value) ?? true)) &&

@@ -9,23 +9,25 @@ export const nameInSql = (name: string): string =>
 /** What a question leaves out. */
 type Filters = Pick<RollupQuery<string>, 'only' | 'except' | 'subjectPrefix'>
 
+/** A subject's ancestors as their reader sees them: a caller who is limited to subjects up to these. */
+export const seenParents = ({ isOwn }: Reach, all: string): string =>
+  isOwn ? `arraySlice(${all}, 1, arrayFirstIndex(name -> has({reach:Array(String)}, name), ${all}))` : all
+
 /**
  * A column as its reader sees it. Callers who are limited to subjects see nothing of limits in shadow: `denied_by` of
  * an allowed request names one that would have refused it, or one that degraded it, and the limits of a decision do not
  * say which of them are in shadow. So of the limits that a request met they see the one that refused it, and of a
  * subject's ancestors those up to their own. `met_limit` is a list, which has an empty name where there is none.
  */
-export function seenColumn(name: string, { isOwn }: Reach, of: (name: string) => string): string {
+export function seenColumn(name: string, reach: Reach, of: (name: string) => string): string {
+  const { isOwn } = reach
   if (name === 'met_limit') {
     if (isOwn) return `[if(${of('outcome')} = 'deny', toString(${of('denied_by')}), '')]`
     const names = of('met_limits')
     return `if(empty(${names}), [''], arrayDistinct(arrayMap(name -> toString(name), ${names})))`
   }
   if (name === 'parent' || name === 'parents') {
-    const all = of('parents')
-    const seen = isOwn
-      ? `arraySlice(${all}, 1, arrayFirstIndex(name -> has({reach:Array(String)}, name), ${all}))`
-      : all
+    const seen = seenParents(reach, of('parents'))
     return name === 'parent' ? `${seen}[1]` : `toJSONString(${seen})`
   }
   if (isOwn && name === 'denied_by') return `if(${of('outcome')} = 'deny', ${of('denied_by')}, '')`

@@ -5,7 +5,7 @@ import { type Ranking, type SortPart, sortKeyOf } from '@weir/api/query/ranking.
 import type { RollupQuery } from '@weir/api/query/usage-query.ts'
 import { withinReach } from '@weir/clickhouse/within-reach.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
-import { filtersOf, nameInSql, seenColumn } from './filters.ts'
+import { filtersOf, nameInSql, seenColumn, seenParents } from './filters.ts'
 
 const stepStart: Record<Exclude<Step, 'total'>, string> = {
   minute: 'toStartOfMinute(toTimeZone(u.ts, {zone:String}))',
@@ -169,7 +169,9 @@ function readRows(source: RollupSource, reach: Reach, question: RollupQuery<stri
     ...filters.sql,
     ...(question.within === undefined
       ? []
-      : [`AND (u.subject IN {within:Array(String)} OR hasAny(${source.parents ?? '[]'}, {within:Array(String)}))`]),
+      : [
+          `AND (u.subject IN {within:Array(String)} OR hasAny(${seenParents(reach, source.parents ?? '[]')}, {within:Array(String)}))`,
+        ]),
     ...(question.namePrefix === undefined ? [] : [`AND startsWith(${dimensions[0]}, {name_prefix:String})`]),
   ]
   const params = {
