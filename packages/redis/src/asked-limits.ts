@@ -70,11 +70,13 @@ export function findAskedLimits(policy: Policy, query: LimitQuery): FoundLimits 
   // A key may have sizes of its own.
   const who = key?.subject.id === subject.id ? key.subject : subject
   const explained = explainLimits(policy, who, route?.route).filter(
-    ({ limit, at }) => query.isOwn !== true || (limit.mode === 'enforce' && at === undefined),
+    ({ limit }) => query.isOwn !== true || limit.mode === 'enforce',
   )
-  const limits = explained.filter(({ limit }) => query.limit === undefined || limit.name === query.limit)
+  // A customer may ask about its own limits; those above refuse its requests all the same.
+  const askable = explained.filter(({ at }) => query.isOwn !== true || at === undefined)
+  const limits = query.limit === undefined ? explained : askable.filter(({ limit }) => limit.name === query.limit)
   if (query.limit !== undefined && limits.length === 0) {
-    const names = explained.map(({ limit }) => limit.name)
+    const names = askable.map(({ limit }) => limit.name)
     const what = `No limit ${JSON.stringify(query.limit)} applies to ${subject.id}`
     return { kind: 'unknown', message: `${what}${didYouMean(query.limit, names)}` }
   }

@@ -102,6 +102,27 @@ it('reports that Redis is down or not configured', async () => {
   }
 })
 
+it('says to a customer that a limit above refuses, by name alone', async () => {
+  const stands = { used: 9, remaining: 0, resetMs: 9, blockedMs: 0, retryMs: 9 }
+  const { app, ask, applyFile } = openConsole({
+    peek: async ({ limits }) =>
+      limits.map(({ limit: { name, size } }) => ({ name, size, ...stands, admits: name !== 'pool' })),
+  })
+  onTestFinished(() => app.close())
+  await applyFile()
+  await ask('PUT /v1/limits/pool', { body: { algorithm: 'fixed_window', size: 9, period: 'month' } })
+  await ask('PUT /v1/plans/company', { body: { limits: ['pool'] } })
+  await ask('PUT /v1/subjects/group', { body: { plan: 'company' } })
+  const { body } = await ask('/v1/subjects/acme')
+  expect((await ask('PUT /v1/subjects/acme', { body: { ...JSON.parse(body), parent: 'group' } })).statusCode).toBe(200)
+  const tokenOf = async (name: string, subject: string) =>
+    (await ask('POST /v1/tokens', { body: { name, scopes: ['usage'], subjects: [subject] } })).json().token
+  const { allowed, denied_by, limits } = (await ask(path, { token: await tokenOf('own', 'acme') })).json()
+  const names = limits.map(({ name }: Limits['limits'][number]) => name)
+  expect([allowed, denied_by, names]).toEqual([false, 'pool', ['minute', 'per-ip']])
+  expect((await ask(`${path}?limit=pool`, { token: await tokenOf('again', 'acme') })).statusCode).toBe(404)
+})
+
 it('shows a customer no limit in shadow, and no count that others share; neither an address nor a cost it may name', async () => {
   const { ask } = await openWithPolicy()
   await ask('PUT /v1/limits/tried', {
