@@ -148,15 +148,23 @@ describe('a charge whose reply came too late', () => {
 
   test.each(algorithms)('is given back once if the client was turned away (%s)', async (algorithm) => {
     const { store } = await openStore()
-    const limit = { ...large('deny', `late-${randomUUID()}`), algorithm, size: 100, capacity: 100 }
-    expect(await chargeLate(store, buildLimitRequest({ limits: [limit] }))).toMatchObject({
-      allowed: false,
-      charged: 'unknown',
-    })
-    await vi.waitFor(() => expect(store.counters.lateRefunds).toBe(1), recoveryMs)
+    const answered = () => store.counters.lateRefunds + store.counters.lateRefundsLost
+    const beTurnedAway = async () => {
+      const limit = { ...large('deny', `late-${randomUUID()}`), algorithm, size: 100, capacity: 100 }
+      const before = answered()
+      expect(await chargeLate(store, buildLimitRequest({ limits: [limit] }))).toMatchObject({
+        allowed: false,
+        charged: 'unknown',
+      })
+      await vi.waitFor(() => expect(answered()).toBe(before + 1), recoveryMs)
+      return limit
+    }
+    let limit = await beTurnedAway()
+    // On a busy machine the refund is too late itself: it is not repeated, and counted as lost.
+    while (store.counters.lateRefunds === 0) limit = await beTurnedAway()
     // A busy machine may make the store give up this look, too.
     await vi.waitFor(async () => expect(await usedOf(store, limit)).toBe(0), recoveryMs)
-    expect(store.counters).toMatchObject({ lateRefunds: 1, lateRefundsLost: 0 })
+    expect(store.counters.lateRefunds).toBe(1)
   })
 
   test('stands if the client was admitted', async () => {
