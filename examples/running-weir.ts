@@ -24,6 +24,7 @@ const credentialsEnd = () => new Date(Date.now() + 12 * 3_600_000).toISOString()
 /** What the weir.yaml of an example may have. */
 interface Parts {
   readonly identity?: { readonly trustedProxies: readonly string[] }
+  readonly rateCards?: Readonly<Record<string, object>>
   readonly limits?: Readonly<Record<string, object>>
   readonly upstreams?: Readonly<Record<string, object>>
   readonly plans?: Readonly<Record<string, object>>
@@ -111,8 +112,9 @@ export class RunningWeir {
   async addPolicy(example: string, more: Readonly<Record<string, object>> = {}): Promise<void> {
     const file = `examples/${example}/weir.yaml`
     const parts: Parts = parse(await readFile(inProject(file), 'utf8'))
-    const { identity, limits = {}, plans = {}, upstreams = {}, routes = [] } = parts
+    const { identity, rateCards = {}, limits = {}, plans = {}, upstreams = {}, routes = [] } = parts
     if (identity !== undefined) await this.#trustProxies(identity.trustedProxies)
+    for (const [name, body] of Object.entries(rateCards)) await this.#put(`/v1/rateCards/${name}`, body)
     for (const [name, body] of Object.entries(limits)) await this.#put(`/v1/limits/${name}`, body)
     for (const [name, body] of Object.entries(plans)) await this.#put(`/v1/plans/${name}`, body)
     for (const [name, body] of Object.entries(upstreams))

@@ -43,7 +43,7 @@ const printed: Readonly<Record<string, readonly string[]>> = {
     '*',
     '$ ./weir usage --subject writer-* --unit example_usd --by model',
     'MODEL *',
-    'small *0.0133',
+    'small  0.01328425 USD  3',
     '*',
     'Try it: curl -N *',
   ],
