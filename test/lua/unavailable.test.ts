@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { existsSync, readFileSync } from 'node:fs'
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
@@ -46,6 +47,12 @@ async function untilDown(store: RedisLimitStore): Promise<void> {
 function stopServer(): void {
   process.kill(server.pid(), 'SIGSTOP')
   onTestFinished(() => void process.kill(server.pid(), 'SIGCONT'))
+}
+
+/** As Linux says it; elsewhere a signal is believed to have come. */
+function isStopped(): boolean {
+  const file = `/proc/${server.pid()}/stat`
+  return !existsSync(file) || / T \d/.test(readFileSync(file, 'utf8'))
 }
 
 describe('a Redis that is stopped', () => {
@@ -137,6 +144,8 @@ describe('a charge whose reply came too late', () => {
   async function chargeLate(store: RedisLimitStore, request: LimitRequest) {
     const { lateReplies } = store.counters
     stopServer()
+    // On a busy machine a signal takes a moment, in which the server would still answer.
+    await vi.waitFor(() => expect(isStopped()).toBe(true), recoveryMs)
     const decision = await store.decide(request)
     process.kill(server.pid(), 'SIGCONT')
     await vi.waitFor(() => expect(store.counters.lateReplies).toBeGreaterThan(lateReplies), recoveryMs)
