@@ -23,17 +23,18 @@ const boundariesAt = (nowMs: number): PeriodBoundaries => {
 }
 
 function drawLimit(random: SeededRandom, name: string, algorithm: Algorithm, blockMs: number): Limit {
+  // Of `a` more is asked than it allows, and it always refuses that: a walk without refusals shows nothing.
+  const isTight = name === 'a'
   const isPeriod = algorithm === 'fixed_window' && random.oneIn(2)
   const span: Span = isPeriod
     ? { kind: 'period', unit: 'day' }
-    : { kind: 'window', ms: random.pick([1_000, 30_000, 7_000]) }
+    : { kind: 'window', ms: isTight ? 30_000 : random.pick([1_000, 30_000, 7_000]) }
   // A request takes one of them, and the walk is quick.
   const size = random.integer(1, countsInFlight({ algorithm }) ? 4 : 40)
   const capacity = algorithm === 'token_bucket' && random.oneIn(2) ? random.integer(1, 50) : size
-  const onExceed = name !== 'a' && random.oneIn(6) ? ({ kind: 'degrade' } as const) : ({ kind: 'deny' } as const)
-  // One always refuses: a walk without refusals shows nothing.
-  const mode = name !== 'a' && random.oneIn(6) ? 'shadow' : 'enforce'
-  const unit = countsInFlight({ algorithm }) || random.oneIn(5) ? { unit: 'requests' } : {}
+  const onExceed = !isTight && random.oneIn(6) ? ({ kind: 'degrade' } as const) : ({ kind: 'deny' } as const)
+  const mode = !isTight && random.oneIn(6) ? 'shadow' : 'enforce'
+  const unit = countsInFlight({ algorithm }) || (!isTight && random.oneIn(5)) ? { unit: 'requests' } : {}
   return buildLimit({
     name,
     algorithm,
