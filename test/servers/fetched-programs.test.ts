@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
-import { cp, mkdir, mkdtemp, readdir, rm, symlink } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { createServer, type IncomingMessage } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import { type AddressInfo, connect, type Socket } from 'node:net'
@@ -127,13 +127,28 @@ test('a registry that cannot be reached is tried again, and then named', async (
   expect(said).toContain('http://127.0.0.1:9/org/example/thing/1.0/thing-1.0.jar: connect ECONNREFUSED')
 })
 
-test('a start that finds and reaches nothing names every program, with its address and what installs it', async () => {
-  // A checkout without private copies.
+/** A checkout without private copies. */
+async function checkOut(): Promise<string> {
   const root = await mkdtemp(join(dir, 'checkout-'))
   for (const path of ['infra/local/programs/src', 'infra/local/kafka/jars.sha256']) {
     await cp(inProject(path), join(root, path), { recursive: true })
   }
   await mkdir(join(root, '.weir'))
+  return root
+}
+
+test('a pnpm that says nothing is given up, and the error says so', async () => {
+  const root = await checkOut()
+  const bin = join(root, '.weir/tools/node_modules/pnpm/bin')
+  await mkdir(bin, { recursive: true })
+  await writeFile(join(bin, 'pnpm.cjs'), 'console.log("{}"); setInterval(() => {}, 1_000_000)')
+  const { installPackages } = await import(join(root, 'infra/local/programs/src/packages.ts'))
+  const installed = installPackages('run', { environment: process.env, tell: () => undefined }, 500)
+  await expect(installed).rejects.toThrow('pnpm said nothing for 0.5 s')
+})
+
+test('a start that finds and reaches nothing names every program, with its address and what installs it', async () => {
+  const root = await checkOut()
   await symlink(inProject('.weir/tools'), join(root, '.weir/tools'))
   const main = join(root, 'infra/local/programs/src/main.ts')
   const env = { PATH: '', WEIR_MAVEN_URL: 'http://127.0.0.1:9' }

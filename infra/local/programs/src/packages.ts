@@ -58,8 +58,19 @@ class Packages {
   }
 }
 
-/** Has pnpm install what its lock file pins by hash. Its store is in the checkout, unless npm's settings name one. */
-export async function installPackages(level: Level, { environment, tell }: FetchOptions): Promise<void> {
+/** While packages come, pnpm says something every second. Where it trusts no certificate of the registry, it hangs. */
+const silenceMax = 120_000
+
+/**
+ * Has pnpm install what its lock file pins by hash. Its store is in the checkout, unless npm's settings name one.
+ *
+ * @param silenceMs given by tests
+ */
+export async function installPackages(
+  level: Level,
+  { environment, tell }: FetchOptions,
+  silenceMs = silenceMax,
+): Promise<void> {
   const store = environment.npm_config_store_dir ?? resolve(root, '.weir/store')
   const pnpm = resolve(toolsFolder, 'node_modules/pnpm/bin/pnpm.cjs')
   const args = [pnpm, 'install', '--frozen-lockfile', '--reporter=ndjson', '--store-dir', store]
@@ -74,9 +85,16 @@ export async function installPackages(level: Level, { environment, tell }: Fetch
   const packages = new Packages(tell)
   const problems: string[] = []
   let retried = ''
+  const giveUp = () => {
+    const advice = 'A proxy, a CA (NODE_EXTRA_CA_CERTS) and a mirror are those of npm'
+    problems.push(`pnpm said nothing for ${silenceMs / 1_000} s. ${advice}`)
+    child.kill('SIGKILL')
+  }
+  const silence = setTimeout(giveUp, silenceMs)
   for (const stream of [child.stdout, child.stderr]) {
     createInterface({ input: stream }).on('line', (line) => {
       log.write(`${line}\n`)
+      silence.refresh()
       if (!line.startsWith('{')) return
       const said: LogLine = JSON.parse(line)
       packages.read(said)
@@ -87,6 +105,7 @@ export async function installPackages(level: Level, { environment, tell }: Fetch
     })
   }
   const code = await new Promise((done, fail) => child.once('error', fail).once('close', done))
+  clearTimeout(silence)
   log.end()
   if (code === 0 && problems.length === 0) return
   await rm(resolve(root, 'node_modules/.pnpm/lock.yaml'), { force: true }) // or pnpm would take it for complete next time
