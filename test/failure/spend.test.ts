@@ -13,6 +13,7 @@ import { listen } from '../support/listen.ts'
 import { createSeededRandom } from '../support/seeded-random.ts'
 import { until } from '../support/until.ts'
 
+/** With fewer than 20,000 they end before the edited card is in force. */
 const exchanges = Number(process.env.WEIR_TEST_EXCHANGES ?? '100000')
 const workers = 64
 const random = createSeededRandom()
