@@ -14,8 +14,8 @@ export interface Level {
 /** Checks who may stand above whom. */
 export class LevelRules {
   readonly #policy: Pick<Policy, 'limitsForAll' | 'routes'>
-  /** By the names of plans from a subject up. There are few chains of plans, and a million subjects. */
-  readonly #faults = new Map<string, string | undefined>()
+  /** By the names of plans from a subject up; empty for none. There are few chains of plans, and a million subjects. */
+  readonly #faults = new Map<string, string>()
 
   constructor(policy: Pick<Policy, 'limitsForAll' | 'routes'>) {
     this.#policy = policy
@@ -40,8 +40,7 @@ export class LevelRules {
   #faultOfPlans(plans: readonly Plan[]): string | undefined {
     let text = ''
     for (const { name } of plans) text += `${name} `
-    const known = this.#faults.get(text)
-    const fault = known === undefined ? (faultOfPlans(plans, this.#policy) ?? '') : known
+    const fault = this.#faults.get(text) ?? faultOfPlans(plans, this.#policy) ?? ''
     this.#faults.set(text, fault)
     return fault === '' ? undefined : fault
   }
