@@ -75,7 +75,7 @@ interface AskedFor {
 }
 
 /** Fetches in turn from two brokers for a while; returns what each fetch asked for, and when it was to end. */
-async function playTwo(forMs: number, answer: (node: 'a' | 'b', at: number) => Answer) {
+async function playTwo(forMs: number, answer: (node: 'a' | 'b', at: number) => Answer, workMs = 50) {
   let nowMs = 0
   const clock = vi.spyOn(performance, 'now').mockImplementation(() => nowMs)
   onTestFinished(() => clock.mockRestore())
@@ -100,7 +100,7 @@ async function playTwo(forMs: number, answer: (node: 'a' | 'b', at: number) => A
   waitAsNeeded(Group)
   const group = new Group()
   const play = async (node: 'a' | 'b', delayMs: number) => {
-    for (await pass(delayMs); nowMs < forMs; await pass(50)) await group.fetch(node) // 50 ms of work on a round
+    for (await pass(delayMs); nowMs < forMs; await pass(workMs)) await group.fetch(node)
   }
   const playing = [play('a', 0), play('b', 400)]
   while (waiting.length > 0) {
@@ -121,6 +121,14 @@ test('Fetches from two brokers that began at different times end together, and n
   const steps = endsOf(a).map((end, at, ends) => end - (ends[at - 1] ?? end))
   expect(Math.max(...steps)).toBeLessThanOrEqual(1_000)
   expect(a.length).toBeLessThanOrEqual(7)
+})
+
+test('Fetches end together even where each round is worked on for longer than half of the time', async () => {
+  const { a, b } = await playTwo(12_000, () => withRecords, 600)
+  expect(endsOf(a).slice(-4)).toEqual(endsOf(b).slice(-4))
+  const steps = endsOf(a).map((end, at, ends) => end - (ends[at - 1] ?? end))
+  expect(Math.max(...steps)).toBeLessThanOrEqual(2_000)
+  expect(Math.max(...steps.slice(-4))).toBeLessThanOrEqual(1_000)
 })
 
 test('A broker that does not answer does not hurry the fetches from the others', async () => {

@@ -41,6 +41,8 @@ interface Brokers {
   readonly fetched: Map<string, Fetched>
   /** When the fetches under way that gather end. */
   readonly endsAt: Map<string, number>
+  /** Brokers that are being fetched from. */
+  readonly underWay: Set<string>
 }
 
 const never: Fetched = { answeredAt: Number.NEGATIVE_INFINITY, isIdle: false, partitions: 0, isLive: false }
@@ -60,6 +62,14 @@ function withSettings(group: FetchingGroup, settings: Partial<FetchingGroup>): F
   })
 }
 
+const newBrokers = (): Brokers => ({ fetched: new Map(), endsAt: new Map(), underWay: new Set() })
+
+/** Of the broker, or of one that answered later and is not asked yet for more. */
+function lastAnswer({ fetched, underWay }: Brokers, nodeId: string): number {
+  const inWork = [...fetched].filter(([other]) => other === nodeId || !underWay.has(other))
+  return Math.max(never.answeredAt, ...inWork.map(([, { answeredAt }]) => answeredAt))
+}
+
 /** So that each partition has its place in the answer. */
 const besideLive = ({ maxBytes, maxBytesPerPartition: max }: FetchingGroup, partitions: number) => {
   const share = Math.min(max * besideLiveShare, maxBytes / partitions)
@@ -69,7 +79,9 @@ const besideLive = ({ maxBytes, maxBytesPerPartition: max }: FetchingGroup, part
 /**
  * The original has every fetch wait for the whole of its time, after the batches of the fetch before were worked off: a
  * record waits for both. Here the time counts from the answer to the fetch before, of the same broker. It ends sooner
- * if a fetch from another broker does: from then on the brokers answer together, and what they bring is one round.
+ * if a fetch from another broker does: from then on the brokers answer together, and what they bring is one round. If
+ * rounds take longer than half of the time, that is never seen: it then ends later once, with the next fetch from the
+ * broker whose records are being worked off.
  *
  * After an answer without a record the next fetch gathers nothing: it is answered at the first record, and otherwise
  * waits for longer. So a record that follows a pause is read immediately, and idle partitions are seldom asked for.
@@ -81,9 +93,11 @@ export function waitAsNeeded(group: { prototype: FetchingGroup }): void {
   const { fetch } = group.prototype
   const all = new WeakMap<FetchingGroup, Brokers>()
   group.prototype.fetch = async function (nodeId) {
-    const { fetched, endsAt } = all.get(this) ?? { fetched: new Map<string, Fetched>(), endsAt: new Map() }
-    all.set(this, { fetched, endsAt })
-    const { answeredAt, isIdle, partitions } = fetched.get(nodeId) ?? never
+    const brokers = all.get(this) ?? newBrokers()
+    all.set(this, brokers)
+    const { fetched, endsAt, underWay } = brokers
+    const { isIdle, partitions } = fetched.get(nodeId) ?? never
+    const answeredAt = lastAnswer(brokers, nodeId)
     const now = performance.now()
     // The answer that should be here is late: nobody waits for it.
     const others = [...endsAt.values()].filter((end) => end > now)
@@ -96,6 +110,7 @@ export function waitAsNeeded(group: { prototype: FetchingGroup }): void {
     }
     if (partitions > 0 && !isIdle) endsAt.set(nodeId, end)
     let batches: FetchedBatch[] = []
+    underWay.add(nodeId)
     try {
       batches = await fetch.call(withSettings(this, settings), nodeId)
       return batches
@@ -108,6 +123,7 @@ export function waitAsNeeded(group: { prototype: FetchingGroup }): void {
         isIdle: batches.length > 0 && batches.every((batch) => batch.isEmpty()),
       })
       endsAt.delete(nodeId)
+      underWay.delete(nodeId)
     }
   }
 }
