@@ -151,7 +151,9 @@ const explainedLimit = object({
   unit: optional(text('unit that the limit counts; absent: costs')),
   currency: optional(text('of a limit of money: ISO 4217; its units are billionths of it')),
   size: whole('units; for a token bucket, its burst'),
-  used: wholeOrNull('units, including those of an allowed request; null: others share the count'),
+  used: wholeOrNull(
+    'units, including those of an allowed request, and the most where several share the record; null: others share the count',
+  ),
   remaining: wholeOrNull('units; 0 during a block'),
   needed: whole('units that the request cost'),
   refused: flag('whether this limit alone would have refused the request'),

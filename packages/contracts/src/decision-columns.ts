@@ -33,10 +33,10 @@ const limit = {
     name: text('name of the limit'),
     size: count('what used and remaining add up to, in units'),
     used: count(
-      "units in the current span, this decision's charge included, but not what is only held: size less used and remaining",
+      "units in the current span, this decision's charge included, but not what is only held: size less used and remaining. The most, where admissions share a record",
     ),
     remaining: count('units left'),
-    reset_ms: count('milliseconds from the decision until all of it is unused, without further requests'),
+    reset_ms: count('milliseconds from `ts` until all of it is unused, without further requests'),
     by: {
       type: 'object',
       additionalProperties: { type: 'string' },

@@ -103,7 +103,8 @@ const beforeCount = (d: BeforeCount) =>
 const encodeShadow = (name: string | undefined) =>
   name === undefined || name === '' ? '' : `,"shadowed_by":${jsonText(name)}`
 
-const afterCount = (d: Omit<DecisionInput, keyof BeforeCount | 'count'>) =>
+/** Returns the text after the count of such a record. */
+export const encodeAfterCount = (d: Omit<DecisionInput, keyof BeforeCount | 'count'>) =>
   `,"outcome":"${d.outcome}","reason":"${d.reason}","mode":"${d.mode}","charged":"${d.charged}","denied_by":${jsonText(d.deniedBy)}${encodeShadow(d.shadowedBy)},"limits":[${encodeLimits(d.limits)}]${encodeCircumstances(d)}`
 
 /**
@@ -111,14 +112,14 @@ const afterCount = (d: Omit<DecisionInput, keyof BeforeCount | 'count'>) =>
  * the closing brace. By a template: half the time of JSON.stringify, and it runs for every request.
  */
 export const encodeDecisionOpen = (d: DecisionInput): string =>
-  `${beforeCount(d)}${d.count}${afterCount(d)}${encodeCorrection(d.correction)}`
+  `${beforeCount(d)}${d.count}${encodeAfterCount(d)}${encodeCorrection(d.correction)}`
 
-/** Returns the text before and after the count of such a record while denials are still coalesced into it. */
+/** Returns the text before and after the count of such a record while decisions are still coalesced into it. */
 export function encodeCoalescedOpen(d: Omit<DecisionInput, 'count' | 'correction'>): {
   readonly beforeCount: string
   readonly afterCount: string
 } {
-  return { beforeCount: beforeCount(d), afterCount: afterCount(d) }
+  return { beforeCount: beforeCount(d), afterCount: encodeAfterCount(d) }
 }
 
 /** The result of reading a record. An unreadable one is an expected outcome: topics are open to other writers. */

@@ -124,15 +124,19 @@ export class DecisionService {
     if (idempotency !== undefined) {
       return counted(await this.#recordOnce({ tsMs, ask, limits, decision }, idempotency.id))
     }
-    const id = reserved?.reservation.id ?? uuidv7(tsMs)
-    const outcome = this.recorder.append(id, tsMs, ask, limits, decision)
+    // What is still held is given back by its own record's name.
+    const shared = request.slots === undefined ? this.recorder.share(tsMs, ask, limits, decision) : undefined
+    const id = shared?.id ?? reserved?.reservation.id ?? uuidv7(tsMs)
+    const outcome = shared?.outcome ?? this.recorder.append(id, tsMs, ask, limits, decision)
     // Also where the log did not accept it: by then its gap file counts it.
     const isWritten = await log.writtenInTime()
     if (outcome !== undefined && isWritten) {
       if (ask.route.refundOn === undefined && ask.meter === undefined) return counted({ id, decision, limits })
       return counted({ id, decision, limits, charged: { id, context: contextOf(ask, tsMs), request, decision } })
     }
-    return counted(await this.#answerUnrecorded(id, tsMs, { ask, request, decision }, outcome))
+    // Of many under one id each may be corrected.
+    const corrected = shared === undefined ? { id, tsMs } : { id, tsMs: shared.tsMs, correctionId: uuidv7(tsMs) }
+    return counted(await this.#answerUnrecorded(corrected, { ask, request, decision }, outcome))
   }
 
   /** Gives back what was charged before for a request and was not used, as far as it is still charged. */
@@ -145,7 +149,8 @@ export class DecisionService {
     if (ask.cost === 0 || (limits.length > 0 && (atUs === 0 || limits.every(countsInFlight)))) return
     // No decision is known: the correction names itself.
     const tsMs = clock.nowMs()
-    this.#correctCharge(uuidv7(tsMs), tsMs, ask, -ask.cost, true)
+    const id = uuidv7(tsMs)
+    this.#correctCharge(id, tsMs, ask, -ask.cost, id)
   }
 
   /** Counts slots that were refused without being asked for, and will be given back all the same. */
@@ -172,8 +177,7 @@ export class DecisionService {
 
   /** Answers an admission that has no record: refunded and denied, or admitted as `onJournalFull` says. */
   async #answerUnrecorded(
-    decisionId: string,
-    tsMs: number,
+    { id, tsMs, correctionId }: { readonly id: string; readonly tsMs: number; readonly correctionId?: string },
     { ask, request, decision }: Omit<Attempt, 'reserved'>,
     outcome: Promise<boolean> | undefined,
   ): Promise<RecordedDecision> {
@@ -187,7 +191,7 @@ export class DecisionService {
     if (!isBack) return this.recorder.answerUnrecorded(limits, decision)
     // A record that a stalled disk writes after all says that it was charged.
     void outcome?.then((isWritten) => {
-      if (isWritten) this.#correctCharge(decisionId, tsMs, ask, -ask.cost)
+      if (isWritten) this.#correctCharge(id, tsMs, ask, -ask.cost, correctionId)
     })
     return this.recorder.answerUnrecorded(limits, decision, 'no')
   }
@@ -209,7 +213,7 @@ export class DecisionService {
   }
 
   /** Records that what a decision charged is refunded. */
-  #correctCharge(decisionId: string, tsMs: number, ask: DecisionRequest, adjustment: number, isOwn = false): void {
+  #correctCharge(decisionId: string, tsMs: number, ask: DecisionRequest, adjustment: number, id?: string): void {
     const { id: subject } = ask.subject
     const context = contextOf(ask, tsMs)
     this.#corrections.record({
@@ -219,7 +223,7 @@ export class DecisionService {
       adjustment,
       charged: 'no',
       limits: [],
-      isOwn,
+      id,
       ...unusedOf(ask),
     })
   }

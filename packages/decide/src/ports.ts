@@ -4,8 +4,13 @@ import type { RedisSettlements } from '@weir/redis/settlements.ts'
 
 /** A record of equal decisions of about a second, which grows while it is open. */
 export interface CoalescedRecord {
-  /** Counts one more. False once it is closed, or when the log accepts nothing: then another one is to be opened. */
-  add(): boolean
+  /**
+   * Counts one more. False once it is closed, or when the log accepts nothing: then another one is to be opened. After
+   * one that is notable, what is known by then is written too.
+   */
+  add(isNotable?: boolean): boolean
+  /** As the log's, of what was just added. */
+  finallyWritten(): Promise<boolean>
 }
 
 /** Where decisions are recorded: the journal on this machine's disk. */
@@ -15,8 +20,16 @@ export interface DecisionLog {
    * records may use space that others may not. The log itself counts decisions that it did not accept, or lost.
    */
   append(key: string, openLine: string, isReserved?: boolean): boolean
-  /** Opens a coalesced record, which counts nothing yet; undefined, and nothing counted, when there is no space. */
-  openCoalesced(key: string, beforeCount: string, afterCount: string): CoalescedRecord | undefined
+  /**
+   * Opens a coalesced record, which counts nothing yet; undefined, and nothing counted, when there is no space. One of
+   * admissions has `latest`, which says what stands after the count by now.
+   */
+  openCoalesced(
+    key: string,
+    beforeCount: string,
+    afterCount: string,
+    latest?: () => string,
+  ): CoalescedRecord | undefined
   /**
    * Resolves once everything appended so far is written, or to false when the disk takes longer than 250 ms: then the
    * write may still complete. Nothing may be answered before.

@@ -1,7 +1,12 @@
 /** Equal records of about a second, written as one with their count in it. */
 export interface CoalescedRecord {
-  /** Counts one more. False once it is closed, or the journal accepts nothing: then the caller opens another. */
-  add(): boolean
+  /**
+   * Counts one more. False once it is closed, or the journal accepts nothing: then the caller opens another. What is
+   * `notable` has what is known by now survive a kill, see `RecordLog.openCoalesced`.
+   */
+  add(isNotable?: boolean): boolean
+  /** As the log's, of what was just added. */
+  finallyWritten(): Promise<boolean>
 }
 
 /** Takes encoded records and brings them to Kafka in the order of each key, numbered without holes. */
@@ -16,8 +21,16 @@ export interface RecordLog {
    * Opens a coalesced record, which counts nothing yet: its line is `beforeCount`, the count, `afterCount`, then as
    * with `append`. It closes by itself after a second, and takes its number then; what was written of it survives a
    * kill. Undefined when there is no space for it; that counts nothing, so the caller uses `append` next.
+   *
+   * `latest` is given for allowed decisions: what stands behind the count by now. It is asked for when the record
+   * closes, and at the end of a turn that added something notable. After a kill the record has what it gave last.
    */
-  openCoalesced(key: string, beforeCount: string, afterCount: string): CoalescedRecord | undefined
+  openCoalesced(
+    key: string,
+    beforeCount: string,
+    afterCount: string,
+    latest?: () => string,
+  ): CoalescedRecord | undefined
   /**
    * Resolves once all that was appended before is in the journal: to false if the disk took longer than 250 ms; a
    * stalled disk may still write it later. Nothing may be answered before. All callers in one turn of the event loop

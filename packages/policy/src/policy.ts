@@ -87,6 +87,8 @@ export interface Plan {
   readonly about?: string
   /** Whether its subjects may choose addresses and percentages for their alerts; absent: they may not. */
   readonly ownAlerts?: boolean | undefined
+  /** Whether admissions of a second that are alike share a record, where the route does not say; absent: no. */
+  readonly coalesces?: boolean | undefined
 }
 
 /**
@@ -123,6 +125,8 @@ export interface Route {
   readonly refusals?: Refusals
   /** What measures what its requests use besides their cost, `none` where nothing is to; absent for nothing. */
   readonly meter?: string
+  /** Whether admissions of a second that are alike share a record; absent: as the plan says. */
+  readonly coalesces?: boolean
 }
 
 /** What a route without limits of its own has. */

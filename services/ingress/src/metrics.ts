@@ -104,6 +104,10 @@ export function registerApps(
       help: 'Denials from memory and of unknown callers, coalesced into shared records',
       read: () => decisionService.recorder.counters.coalesced,
     },
+    weir_admissions_summed_total: {
+      help: 'Admissions counted in records that those of a second share',
+      read: () => decisionService.recorder.counters.admissions,
+    },
     weir_admission_marks_lost_total: {
       help: 'Recorded admissions with an idempotency key that repeats will not find',
       read: () => idempotencyRecords.marksLost,

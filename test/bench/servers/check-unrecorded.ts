@@ -32,7 +32,7 @@ const store = new RedisLimitStore({
 const isThere = () => Promise.resolve(true)
 const log = {
   append: () => true,
-  openCoalesced: () => ({ add: () => true }),
+  openCoalesced: () => ({ add: () => true, finallyWritten: isThere }),
   writtenInTime: isThere,
   finallyWritten: isThere,
 }

@@ -30,7 +30,7 @@ async function openProxy(identity: string) {
   const isThere = () => Promise.resolve(true)
   const log = {
     append: () => true,
-    openCoalesced: () => ({ add: () => true }),
+    openCoalesced: () => ({ add: () => true, finallyWritten: isThere }),
     writtenInTime: isThere,
     finallyWritten: isThere,
   }

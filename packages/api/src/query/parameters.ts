@@ -180,7 +180,7 @@ export const decisionParameters = {
   status: optional(
     list(
       Type.Integer({ minimum: 100, maximum: 999 }),
-      'only decisions with this upstream status; repeat for any of several',
+      'only decisions with this upstream status, or with one where several share a record; repeat for any of several',
       { maxItems: 100 },
     ),
   ),

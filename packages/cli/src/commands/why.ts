@@ -79,6 +79,7 @@ function explanationText({
   method,
   route,
   cost,
+  count,
   outcome,
   summary,
   limits,
@@ -88,7 +89,7 @@ function explanationText({
 }: Explanation): string {
   const request = requestName(method, route)
   const lines = [
-    `${outcome === 'deny' ? 'REFUSED' : 'ALLOWED'}  ${subject}  ${request}  cost ${countCell(cost)}  ${momentCell(ts)}`,
+    `${outcome === 'deny' ? 'REFUSED' : 'ALLOWED'}  ${subject}  ${request}  cost ${countCell(cost)}${count === 1 ? '' : ` × ${countCell(count)}`}  ${momentCell(ts)}`,
   ]
   lines.push(summary)
   const rows = limits.map(({ name, used, size, needed, remaining, reset_at: reset, because, refused, currency }) => [

@@ -34,25 +34,28 @@ const groupsOf = (quotas: readonly SummableQuota[]) =>
 type UseRow = Readonly<Record<'limit' | 'subject' | 'root' | 'key_id' | 'route' | 'method' | 'end_s' | 'units', string>>
 
 /**
- * `reset_ms` of a row tells when the period ends that it was charged in, as Redis saw it. Periods end at quarter hours,
- * in every time zone, so clocks that differ by minutes change nothing. A limit in shadow, or one that degrades, is not
- * charged by a request beyond its capacity; where the record names another limit, it may have been charged, and is left
- * out. What was settled or given back changes the decision's own units, in every limit that it was charged to: its
- * correction bears the decision's time, so both are read from the same span. A decision is corrected once; a second
- * record of that says the same. Of other units than the cost counts what was used, or is held until that is known.
+ * `reset_ms` of a row tells when the period ends that it was charged in, as Redis saw it. Periods end at quarter
+ * hours, in every time zone, so clocks that differ by minutes change nothing. A limit in shadow, or one that degrades,
+ * is not charged by a request beyond its capacity; where the record names another limit, it may have been charged, and
+ * is left out. What was settled or given back changes the decision's own units, in every limit that it was charged to:
+ * its correction bears the decision's time, so both are read from the same span. A decision is corrected once; a
+ * second record of that says the same. Only admissions that share a record have a correction each, with an id of its
+ * own. Of other units than the cost counts what was used, or is held until that is known.
  */
 function usesQuery(named: readonly string[]): string {
   const texts = Object.values(columns).map((column) => `${named.includes(column) ? `d.${column}` : "''"} AS ${column}`)
   return `SELECT toString(l.name) AS limit, if(l.at = '', d.subject, toString(l.at)) AS subject, argMax(toString(d.parents[-1]), d.ts) AS root, ${texts.join(', ')},
       toString(toUnixTimestamp(toStartOfFifteenMinutes(d.ts + toIntervalMillisecond(l.reset_ms + 450000)))) AS end_s,
       transform(limit, {names:Array(String)}, {counted:Array(String)}, '') AS counted,
-      toString(sum(multiIf(counted = '', toInt128(d.cost * d.count) + c.adjustment, counted = 'requests', toInt128(if(c.charged = 'no', 0, d.count)),
+      toString(sum(multiIf(counted = '', toInt128(d.cost * d.count) + c.adjustment, counted = 'requests', toInt128(d.count - least(d.count, c.freed)),
         toInt128(d.units[counted]) + if(notEmpty(c.units), toInt128(c.units[counted]), toInt128(d.held[counted]))))) AS units
     FROM decisions AS d ARRAY JOIN d.limits AS l
     LEFT ANY JOIN (
-      SELECT d.corrects AS id, any(d.adjustment) AS adjustment, any(d.units) AS units, any(d.charged) AS charged FROM decisions AS d
-      WHERE d.ts >= fromUnixTimestamp64Milli({from:Int64}, 'UTC') AND d.count = 0 AND (d.adjustment != 0 OR notEmpty(d.units))
-      GROUP BY id
+      SELECT one.corrects AS id, sum(one.adjustment) AS adjustment, any(one.units) AS units, countIf(one.charged = 'no') AS freed FROM (
+        SELECT d.corrects AS corrects, any(d.adjustment) AS adjustment, any(d.units) AS units, any(d.charged) AS charged FROM decisions AS d
+        WHERE d.ts >= fromUnixTimestamp64Milli({from:Int64}, 'UTC') AND d.count = 0 AND (d.adjustment != 0 OR notEmpty(d.units))
+        GROUP BY corrects, d.id
+      ) AS one GROUP BY id
     ) AS c ON c.id = d.id
     WHERE d.ts >= fromUnixTimestamp64Milli({from:Int64}, 'UTC') AND d.count > 0
       AND d.outcome = 'allow' AND d.charged = 'yes' AND l.name IN {names:Array(String)} AND NOT (d.reason = 'limit' AND l.name IN {passing:Array(String)})

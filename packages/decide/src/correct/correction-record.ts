@@ -39,16 +39,16 @@ export interface Correction {
   readonly units?: DecisionInput['units']
   /** How `units` are known; absent where the caller reports them. */
   readonly basis?: DecisionInput['basis']
-  /** No decision is known: it is a record of its own, under this id. */
-  readonly isOwn?: boolean
+  /** Of the record, where the decision may have others, or is not known; absent for its one correction. */
+  readonly id?: string | undefined
 }
 
 /** Returns the record of a correction, as JSON without the closing brace. */
 export function encodeCorrectionOpen({ decisionId, subject, context, ...correction }: Correction): string {
-  const { adjustment, charged, limits, held, units, basis = 'reported', isOwn = false } = correction
+  const { adjustment, charged, limits, held, units, basis = 'reported' } = correction
   return encodeDecisionOpen({
     ...context,
-    id: isOwn ? decisionId : correctionId(decisionId),
+    id: correction.id ?? correctionId(decisionId),
     subject,
     cost: 0,
     count: 0,

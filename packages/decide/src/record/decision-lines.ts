@@ -20,10 +20,10 @@ const isLogged: Readonly<Record<LoggedDecisions, (record: string) => boolean>> =
   all: () => true,
 }
 
-/** A record of many denials is a line once its second is over: then it has its count. */
+/** A record of many decisions is a line once its second is over: then it has its count. */
 interface OpenLine {
   readonly before: string
-  readonly after: string
+  readonly after: () => string
   count: number
 }
 
@@ -60,7 +60,7 @@ export function createDecisionLines(
     const ended = ending
     ending = open
     open = []
-    for (const { before, after, count } of ended) if (count > 0) write(`${before}${count}${after}`)
+    for (const { before, after, count } of ended) if (count > 0) write(`${before}${count}${after()}`)
   }
   const timer = setInterval(endSecond, 1_000).unref()
 
@@ -70,14 +70,15 @@ export function createDecisionLines(
       if (isAccepted && isWanted(openLine)) write(openLine)
       return isAccepted
     },
-    openCoalesced(key: string, before: string, after: string): CoalescedRecord | undefined {
-      const record = inner.openCoalesced(key, before, after)
+    openCoalesced(key: string, before: string, after: string, latest?: () => string): CoalescedRecord | undefined {
+      const record = inner.openCoalesced(key, before, after, latest)
       if (record === undefined || !isWanted(before + after)) return record
-      const line: OpenLine = { before, after, count: 0 }
+      const line: OpenLine = { before, after: latest ?? (() => after), count: 0 }
       open.push(line)
       return {
-        add() {
-          const isCounted = record.add()
+        ...record,
+        add(isNotable?: boolean) {
+          const isCounted = record.add(isNotable)
           if (isCounted) line.count += 1
           return isCounted
         },

@@ -5,6 +5,7 @@ import { type Charged, type Decision, denied } from '@weir/core/limits/decision.
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { CoalescedRecord, DecisionLog } from '../ports.ts'
 import type { DecisionRequest, RecordedDecision, UnauthenticatedRequest } from '../types.ts'
+import { CoalescedAdmissions, isCoalesced, type SharedRecord } from './coalesced-admissions.ts'
 import type { AddressForm } from './counted-by.ts'
 import {
   admissionOf,
@@ -41,8 +42,8 @@ interface RecorderSettings {
  * record with a count. The journal counts what it does not accept in its gap file.
  */
 export class DecisionRecorder {
-  /** Denials that share a record with others, since the process started. */
-  readonly counters = { coalesced: 0 }
+  /** Denials, and admissions, that share a record with others, since the process started. */
+  readonly counters = { coalesced: 0, admissions: 0 }
   /** Whether a decision that cannot be recorded is answered as it was decided. */
   readonly admitsUnrecorded: boolean
   readonly #log: DecisionLog
@@ -52,6 +53,7 @@ export class DecisionRecorder {
   /** The coalesced records of this second, by their kind: a record belongs to the minute in which it was counted. */
   readonly #coalesced = new Map<string, { readonly id: string; readonly record: CoalescedRecord }>()
   #second = 0
+  readonly #admissions: CoalescedAdmissions
 
   /** @param coalescedMax given by tests */
   constructor(
@@ -65,6 +67,7 @@ export class DecisionRecorder {
     this.#clock = clock
     this.#coalescedMax = coalescedMax
     this.admitsUnrecorded = onFull === 'admit'
+    this.#admissions = new CoalescedAdmissions(log, addressForm)
   }
 
   /**
@@ -83,6 +86,13 @@ export class DecisionRecorder {
     ask.trace?.appended(line)
     const isAccepted = this.#log.append(ask.subject.id, line, true)
     return isAccepted ? this.#log.finallyWritten() : undefined
+  }
+
+  /** As `append`, in a record that it shares; undefined where it is to have its own. */
+  share(tsMs: number, ask: DecisionRequest, limits: readonly Limit[], decision: Decision): SharedRecord | undefined {
+    const shared = isCoalesced(ask) ? this.#admissions.add(tsMs, ask, limits, decision) : undefined
+    if (shared !== undefined) this.counters.admissions += 1
+    return shared
   }
 
   /** Records the denial of a request whose caller is known. */

@@ -149,10 +149,10 @@ function scopeText(limits: readonly (LimitState & { readonly by?: unknown })[]):
   return text
 }
 
-/** Equal for denials that any question about usage counts alike. None of these has a line break in it but by a bug. */
-export function kindOf(denial: Denial): string {
-  const { subject, keyId, plan, route, method, cost, reason, deniedBy, charged, ip = '', policy = -1, limits } = denial
-  const { units, meter, dims, parents } = denial
+/** Equal for decisions that usage counts alike. None of these has a line break in it but by a bug. */
+export function kindOf(one: Omit<Denial, 'key' | 'traced'>): string {
+  const { subject, keyId, plan, route, method, cost, reason, deniedBy, charged, ip = '', policy = -1, limits } = one
+  const { units, meter, dims, parents } = one
   const measured =
     units === undefined && meter === undefined && dims === undefined && parents === undefined
       ? ''

@@ -37,7 +37,7 @@ export function createMemoryDecisionLog(): MemoryDecisionLog {
       else records.push({ key, ...line })
       return !this.isFull
     },
-    openCoalesced(key, beforeCount, afterCount) {
+    openCoalesced(key, beforeCount, afterCount, latest = () => afterCount) {
       if (this.isFull) return undefined
       const at = records.length
       let count = 0
@@ -45,12 +45,12 @@ export function createMemoryDecisionLog(): MemoryDecisionLog {
       const add = () => {
         if (opened !== closed) return false
         count += 1
-        records[at] = { key, ...JSON.parse(`${beforeCount}${count}${afterCount}}`) }
+        records[at] = { key, ...JSON.parse(`${beforeCount}${count}${latest()}}`) }
         return true
       }
       // Where records are, so that none is put in its place before it counts anything.
       records.push({ key })
-      return { add }
+      return { add, finallyWritten: () => this.finallyWritten() }
     },
     closeCoalesced() {
       closed += 1

@@ -52,18 +52,24 @@ export interface RequestRow
   /** What limits counted by beyond the subject; none that counted by the subject alone. */
   readonly bys: readonly Readonly<Record<string, string>>[]
   readonly journal: string
+  /** 0 where it has its number only from after the requests that share it. */
   readonly seq: number
+  /** Admissions that its record stands for, at the first of them; else 1. */
+  readonly shared: number
 }
 
-/** Counts the records that `readRequests` reads. */
+/** Counts the rows that `readRequests` reads. */
 export async function countRecords(client: ClickHouseClient, subject: string, { fromMs: from, toMs: to }: Period) {
-  const query = `SELECT count() AS records FROM decisions AS d
+  const query = `SELECT sum(if(d.outcome = 'allow', d.count, 1)) AS records FROM decisions AS d
      WHERE d.subject = {subject:String} AND ${withinTime('d.ts')} AND d.count > 0`
   const [row] = await readRows<{ records: number }>(client, query, { subject, from, to }, settings).catch(throwBound)
   return row?.records ?? 0
 }
 
-/** Reads a subject's decisions in the order in which they were made. */
+/**
+ * Reads a subject's decisions in the order in which they were made. Admissions that share a record are a row each,
+ * spread evenly from the first to the end of their second.
+ */
 export const readRequests = (
   client: ClickHouseClient,
   subject: string,
@@ -71,11 +77,14 @@ export const readRequests = (
 ): AsyncIterable<RequestRow> =>
   streamRows(
     client,
-    `SELECT toString(d.id) AS id, toInt64(toUnixTimestamp64Milli(d.ts)) AS ts_ms, d.key_id AS key_id, d.plan AS plan,
-       d.route AS route, d.method AS method, d.cost AS cost, d.count AS count, d.outcome AS outcome, d.denied_by AS denied_by,
-       d.ip AS ip, arrayFilter(one -> notEmpty(one), d.limits.by) AS bys, toString(d.journal) AS journal, d.seq AS seq
-     FROM decisions AS d WHERE d.subject = {subject:String} AND ${withinTime('d.ts')} AND d.count > 0
-     ORDER BY d.ts, d.journal, d.seq LIMIT ${impactRowsMax + 1}`,
+    `WITH toInt64(toUnixTimestamp64Milli(d.ts)) AS first_ms SELECT toString(d.id) AS id,
+       first_ms + intDiv(part * (1000 - first_ms % 1000), d.count) AS ts_ms, d.key_id AS key_id, d.plan AS plan,
+       d.route AS route, d.method AS method, d.cost AS cost, if(d.outcome = 'allow', 1, d.count) AS count,
+       if(d.outcome = 'allow' AND part = 0, d.count, 1) AS shared, d.outcome AS outcome, d.denied_by AS denied_by,
+       d.ip AS ip, arrayFilter(one -> notEmpty(one), d.limits.by) AS bys, toString(d.journal) AS journal, if(d.count = 1, d.seq, 0) AS seq
+     FROM decisions AS d ARRAY JOIN range(if(d.outcome = 'allow', d.count, 1)) AS part
+     WHERE d.subject = {subject:String} AND ${withinTime('d.ts')} AND d.count > 0
+     ORDER BY ts_ms, d.journal, d.seq LIMIT ${impactRowsMax + 1}`,
     { subject, from, to },
   )
 

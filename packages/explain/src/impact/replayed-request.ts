@@ -22,6 +22,7 @@ export class Doubts {
 
 /** What may make a replay differ from what would have been. */
 export const doubtful = {
+  spread: 'Requests that share a record are spread evenly over the rest of their second',
   coalesced: 'Identical refusals that share a record within a second are replayed at the time of the first',
   corrected: 'Cost corrections take effect before the next decision recorded by the same process',
   descriptors: 'Descriptors with their own values or costs are decided as one request',
@@ -78,6 +79,7 @@ export function requestOf(edit: PolicyEdit, subject: string, row: RequestRow, do
     above: found.parent && ancestorsOf(found),
   }
   if (count > 1) doubts.add(doubtful.coalesced)
+  if (row.shared > 1) doubts.add(doubtful.spread)
   const { timeZone, anchor } = found
   return { atMs, count, cost, scope, limits: knownLimits(limits, row, values, doubts), timeZone, anchor }
 }

@@ -59,7 +59,8 @@ class JournalProcess {
 }
 
 /**
- * What a dead journal holds, with numbers without holes in every partition: records in all, and how much sums counted.
+ * What a dead journal holds, with numbers without holes in every partition: records in all, and how much sums counted,
+ * each with what it said last.
  */
 function holdings(path: string): { readonly records: Set<number>; readonly added: number } {
   const next = new Map<number, number>()
@@ -68,9 +69,11 @@ function holdings(path: string): { readonly records: Set<number>; readonly added
   for (const { partition, seq, value } of readDead(path)) {
     expect(seq).toBe(next.get(partition) ?? 0)
     next.set(partition, seq + 1)
-    const { n, count } = JSON.parse(value.toString())
-    if (n === -1) added += count
-    else {
+    const { n, count, last } = JSON.parse(value.toString())
+    if (n === -1) {
+      added += count
+      expect(last).toBe(count)
+    } else {
       expect(records.has(n)).toBe(false)
       records.add(n)
     }

@@ -37,7 +37,19 @@ export class NextSequences {
 interface ReadSum {
   readonly frame: Frame
   readonly segment: number
+  /** Before the count in its line, and after it. */
+  readonly before: Buffer
+  after: Buffer
   count: number
+}
+
+function halvesOf({ value }: Frame): Pick<ReadSum, 'before' | 'after'> {
+  const half = value.indexOf(0)
+  return { before: value.subarray(0, half), after: value.subarray(half + 1) }
+}
+
+function noteLatest(sum: ReadSum, { key }: Frame): void {
+  if (key.length > 0) sum.after = key
 }
 
 /**
@@ -138,12 +150,14 @@ export class JournalReader {
       case frameKinds.gap:
         return this.#takeGap(frame, segment)
       case frameKinds.sumOpen:
-        this.#sums.set(frame.seq, { frame, segment, count: 0 })
+        this.#sums.set(frame.seq, { frame, segment, ...halvesOf(frame), count: 0 })
         this.#holds.hold(segment)
         return undefined
       case frameKinds.sumAdd: {
         const sum = this.#sums.get(frame.seq)
-        if (sum !== undefined) sum.count += Number(frame.value.toString('latin1'))
+        if (sum === undefined) return undefined
+        sum.count += Number(frame.value.toString('latin1'))
+        noteLatest(sum, frame)
         return undefined
       }
       case frameKinds.sumDrop:
@@ -178,6 +192,7 @@ export class JournalReader {
   #takeClose(frame: Frame): JournalRecord | undefined {
     const sum = this.#forgetSum(Number(frame.value.toString('latin1')))
     if (sum === undefined) return undefined
+    noteLatest(sum, frame)
     const { topic, partition, seq, appendedMs } = frame
     return this.#give({ topic, partition, seq, appendedMs }, sum.segment, sum.frame.key, this.#sumLine(sum, seq))
   }
@@ -186,10 +201,7 @@ export class JournalReader {
     return `,"journal":"${this.journal}","seq":${seq}}`
   }
 
-  #sumLine({ frame, count }: ReadSum, seq: number): Buffer {
-    const half = frame.value.indexOf(0)
-    const before = frame.value.subarray(0, half)
-    const after = frame.value.subarray(half + 1)
+  #sumLine({ before, after, count }: ReadSum, seq: number): Buffer {
     return Buffer.concat([before, Buffer.from(String(count)), after, Buffer.from(this.#tail(seq))])
   }
 

@@ -16,13 +16,25 @@ const writer = await openWriter(directory, { ...testOptions, crash })
 const log = writer.log(0)
 process.stdout.write(`journal ${directory.journal}\n`)
 
-let sum = log.openCoalesced('flood', '{"n":-1,"count":', '')
+let added = 0
+/** A sum says how much it counts by now. */
+function openSum() {
+  added = 0
+  return log.openCoalesced('flood', '{"n":-1,"count":', ',"last":0', () => `,"last":${added}`)
+}
+function add(): boolean {
+  if (sum?.add(true) !== true) return false
+  added += 1
+  return true
+}
+
+let sum = openSum()
 for (let n = 0; count === '0' || n < Number(count); ) {
   const first = n
   for (; n < first + 5; n += 1) log.append(`k${n % 7}`, `{"n":${n},"x":"${'x'.repeat((n * 7919) % 20_000)}"`, true)
-  if (sum?.add() !== true) {
-    sum = log.openCoalesced('flood', '{"n":-1,"count":', '')
-    sum?.add()
+  if (!add()) {
+    sum = openSum()
+    add()
   }
   if (!(await log.writtenInTime())) throw new Error('not written')
   // Only what the pipe has taken is read after a kill: a line that a slow reader leaves in this process would be lost.

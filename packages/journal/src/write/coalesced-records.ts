@@ -10,6 +10,9 @@ const openMax = 4_096
 /** From its opening to its close; the records of a flood are to be seen within seconds. */
 const openMs = 1_000
 
+/** The key of a frame has 16 bits for its length. Longer states stay those of before. */
+const latestBytesMax = 65_535
+
 /** How long before its opening a line may have been made; more would only hold up the watermark. */
 const lineAgeMs = 50
 
@@ -18,6 +21,10 @@ interface Sum {
   readonly number: number
   readonly topic: number
   readonly key: string
+  /** See `RecordLog.openCoalesced`. */
+  readonly latest: (() => string) | undefined
+  /** Of what was counted in this turn, where somebody asks. */
+  outcome: PromiseWithResolvers<boolean> | undefined
   /** By the wall clock, for the watermark: its record bears this time. */
   readonly openedMs: number
   /** By the clock that is never set. */
@@ -26,6 +33,8 @@ interface Sum {
   pendingCount: number
   /** In frames. */
   count: number
+  /** What was counted in this turn is to be written with `latest`. */
+  isNotable: boolean
   isOpen: boolean
 }
 
@@ -50,26 +59,34 @@ export class CoalescedRecords {
   }
 
   /** See `RecordLog.openCoalesced`. */
-  open(topic: number, key: string, before: string, after: string): CoalescedRecord | undefined {
+  open(topic: number, key: string, before: string, after: string, latest?: () => string): CoalescedRecord | undefined {
     if (this.#open.size >= openMax) return undefined
     const number = this.#last + 1
     const value = `${before}\0${after}`
     const keyBytes = bytesOf(key)
     const head = { kind: frameKinds.sumOpen, topic, partition: 0, seq: number }
-    if (!this.#frames.put(head, key, keyBytes, value, keyBytes + Buffer.byteLength(value), 'normal')) return undefined
+    const share = latest === undefined ? 'normal' : 'reserved'
+    if (!this.#frames.put(head, key, keyBytes, value, keyBytes + Buffer.byteLength(value), share)) return undefined
     this.#last = number
     const opened = { openedMs: Date.now(), openedTick: performance.now() }
-    const sum: Sum = { number, topic, key, ...opened, pendingCount: 0, count: 0, isOpen: true }
+    const counts = { pendingCount: 0, count: 0, outcome: undefined, isNotable: false, isOpen: true }
+    const sum: Sum = { number, topic, key, latest, ...opened, ...counts }
     this.#open.set(number, sum)
-    return { add: () => this.#add(sum) }
+    return { add: (isNotable = false) => this.#add(sum, isNotable), finallyWritten: () => this.#finallyWritten(sum) }
   }
 
-  #add(sum: Sum): boolean {
+  #add(sum: Sum, isNotable: boolean): boolean {
     if (!sum.isOpen || !this.#frames.hasSpace('reserved')) return false
     if (sum.pendingCount === 0) this.#touched.push(sum)
     sum.pendingCount += 1
+    if (isNotable) sum.isNotable = true
     this.#frames.schedule()
     return true
+  }
+
+  #finallyWritten(sum: Sum): Promise<boolean> {
+    sum.outcome ??= Promise.withResolvers()
+    return sum.outcome.promise
   }
 
   /**
@@ -93,9 +110,13 @@ export class CoalescedRecords {
     if (sum.pendingCount === 0) return true
     const value = String(sum.pendingCount)
     const head = { kind: frameKinds.sumAdd, topic: sum.topic, partition: 0, seq: sum.number }
-    if (!this.#frames.put(head, '', 0, value, value.length, 'closing')) return false
+    const [latest, bytes] = sum.isNotable ? this.#latestOf(sum) : ['', 0]
+    if (!this.#frames.put(head, latest, bytes, value, bytes + value.length, 'closing')) return false
     sum.count += sum.pendingCount
     sum.pendingCount = 0
+    sum.isNotable = false
+    if (sum.outcome !== undefined) void this.#frames.finallyWritten().then(sum.outcome.resolve)
+    sum.outcome = undefined
     return true
   }
 
@@ -112,13 +133,21 @@ export class CoalescedRecords {
     return true
   }
 
-  #putEnd({ count, topic, key, number }: Sum): boolean {
+  /** What is known of a sum by now, with its bytes; the last space is for the counts themselves. */
+  #latestOf({ latest }: Sum): readonly [string, number] {
+    const text = this.#frames.hasSpace('reserved') ? (latest?.() ?? '') : ''
+    const bytes = Buffer.byteLength(text)
+    return bytes > latestBytesMax ? ['', 0] : [text, bytes]
+  }
+
+  #putEnd(sum: Sum): boolean {
+    const { count, topic, key, number } = sum
     if (count === 0) {
       const value = String(number)
       const head = { kind: frameKinds.sumDrop, topic, partition: 0, seq: number }
       return this.#frames.put(head, '', 0, value, value.length, 'closing')
     }
-    if (!this.#sequences.putClose(topic, key, number)) return false
+    if (!this.#sequences.putClose(topic, key, number, this.#latestOf(sum))) return false
     this.closed += 1
     return true
   }
@@ -135,6 +164,8 @@ export class CoalescedRecords {
     for (const sum of touched) {
       if (sum.topic === topic) missed += sum.pendingCount
       sum.pendingCount = 0
+      sum.outcome?.resolve(false)
+      sum.outcome = undefined
     }
     for (const frame of frames) if (this.#rollBackFrame(frame) && frame.topic === topic) missed += numberIn(frame)
     // In the order of their opening again: the watermark and the closes look at the oldest first.

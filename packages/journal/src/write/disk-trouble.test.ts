@@ -237,6 +237,26 @@ test("If the last part of a tick's records fails, those of its earlier parts are
   expect(read(path)).toMatchObject({ found: { length: outcomes.length - 1 }, missed: 1 })
 })
 
+test('Additions have the outcome of their turn, and the record says what is known at its close', async () => {
+  await using open = await openFaulty()
+  const { disk, log, writer, path } = open
+  let last = 0
+  const sum = log.openCoalesced('acme', '{"n":', ',"last":0', () => `,"last":${last}`)
+  const add = (by: number) => {
+    last = by
+    return sum?.add(true) === true ? sum.finallyWritten() : Promise.resolve('closed')
+  }
+  expect(await Promise.all([add(1), add(2)])).toEqual([true, true])
+  disk.fault = 'full'
+  expect(await Promise.all([add(3), log.writtenInTime()])).toEqual([false, false])
+  last = 4
+  disk.heal()
+  await until(() => writer.trouble === undefined)
+  await until(() => writer.counters.numbered === 2)
+  expect(read(path)).toEqual({ found: [2], missed: 1 })
+  expect(readDead(path).map(({ value }) => value.toString())).toContainEqual(expect.stringContaining('"n":2,"last":4,'))
+})
+
 test('Decisions that a failed disk refused, and those refused after them, are counted in a gap once each', async () => {
   await using open = await openFaulty()
   const { disk, attempt, log, writer, path } = open

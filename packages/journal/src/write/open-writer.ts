@@ -125,7 +125,7 @@ export class JournalWriter {
     return { numbered: this.#sequences.given, gaps: this.#unrecorded.counted, ...this.#frames.counters }
   }
 
-  /** What a topic's callers gave, by its index in the list, since the process started. Denials alone are coalesced. */
+  /** What callers gave since the process started, by the topic's index in the list. Decisions alone are coalesced. */
   countsOf(topic: number): { readonly appended: number; readonly refused: number } {
     const coalesced = topic === decisions ? this.#coalesced.closed : 0
     return { appended: (this.#appended[topic] ?? 0) + coalesced, refused: this.#refused[topic] ?? 0 }
@@ -156,8 +156,8 @@ export class JournalWriter {
     if (this.#sequences.topics[topic] === undefined) throw new RangeError(`no topic ${topic} in this journal`)
     return {
       append: (key, openLine, isReserved) => this.#append(topic, key, openLine, isReserved === true),
-      openCoalesced: (key, before, after) =>
-        this.#ended === undefined ? this.#coalesced.open(topic, key, before, after) : undefined,
+      openCoalesced: (key, before, after, latest) =>
+        this.#ended === undefined ? this.#coalesced.open(topic, key, before, after, latest) : undefined,
       writtenInTime: () => this.#frames.writtenInTime(),
       finallyWritten: () => this.#frames.finallyWritten(),
     }

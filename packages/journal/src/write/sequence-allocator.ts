@@ -63,14 +63,17 @@ export class SequenceAllocator {
     return true
   }
 
-  /** Makes a sum a record: it takes the next number of its key's partition. */
-  putClose(index: number, key: string, sum: number): boolean {
+  /**
+   * Makes a sum a record: it takes the next number of its key's partition. `latest` is what is known of it by now, with
+   * its bytes.
+   */
+  putClose(index: number, key: string, sum: number, [latest, bytes]: readonly [string, number]): boolean {
     const topic = this.#topic(index)
     const partition = partitionOf(key, topic.partitions)
     const seq = topic.next[partition] ?? 0
     const value = String(sum)
     const head = { kind: frameKinds.sumClose, topic: index, partition, seq }
-    if (!this.#frames.put(head, '', 0, value, value.length, 'closing')) return false
+    if (!this.#frames.put(head, latest, bytes, value, bytes + value.length, 'closing')) return false
     topic.next[partition] = seq + 1
     return true
   }

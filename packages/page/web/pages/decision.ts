@@ -167,7 +167,7 @@ export function DecisionPage({ id }: { readonly id: string }) {
         <p class="said">${one.summary}</p>
         ${one.blocked_by !== null && one.blocked_by !== undefined && html`<p>The block was set by <a href=${hrefOf(`/decisions/${one.blocked_by.id}`)}>the decision of <${Time} at=${one.blocked_by.ts} /></a>.</p>`}
         ${one.would_have_allowed.length > 0 && html`<${Hints} hints=${one.would_have_allowed} />`}
-        ${one.limits.length > 0 && html`<${Table} caption="Limits at the time" columns=${columnsFor(one.limits)} rows=${one.limits} keyOf=${({ name }: ExplainedLimit, at: number) => `${name} ${at}`} />`}
+        ${one.limits.length > 0 && html`<${Table} caption=${one.outcome === 'allow' && one.count > 1 ? 'Limits when most was used' : 'Limits at the time'} columns=${columnsFor(one.limits)} rows=${one.limits} keyOf=${({ name }: ExplainedLimit, at: number) => `${name} ${at}`} />`}
         <${Units} data=${one} />
       </div>`}
     <//>

@@ -31,6 +31,9 @@ export const namesForAll = (limits: Limits, plan?: string): ReadonlySet<string> 
   return new Set([...limits.values()].flatMap((limit) => (limit !== undefined && applies(limit) ? limit.name : [])))
 }
 
+/** Of plans and routes: whether admissions of a second share a record. */
+export const coalesce = t.oneOf(['1s', 'none'])
+
 const plan = t.object('a plan', {
   limits: t.required('Names of limits; a request is admitted only if all of them admit it.', limitNames),
   prices: t.optional('Name of the price list for its subjects.', pricesName),
@@ -40,6 +43,10 @@ const plan = t.object('a plan', {
   ownAlerts: t.optional(
     'Whether its subjects may set up their own alerts: addresses and percentages. Default: false.',
     t.boolean,
+  ),
+  coalesce: t.optional(
+    '`1s`: one record with a count for admissions of a second that are alike. A route may say otherwise. Default: none.',
+    coalesce,
   ),
 })
 
@@ -59,8 +66,11 @@ export function readPlans(
     const own = written === undefined ? {} : pricesNamed(reader, written.fields, written.values.prices, prices)
     const service = written?.values.selfService === true ? { selfService: true } : {}
     const choosing = written?.values.ownAlerts === true ? { ownAlerts: true } : {}
+    const sharing = written?.values.coalesce === '1s' ? { coalesces: true } : {}
     const texts = definedFields({ title: written?.values.title, about: written?.values.about })
-    return found && sameAs(before.get(name), { name, limits: found, ...own, ...service, ...choosing, ...texts })
+    return (
+      found && sameAs(before.get(name), { name, limits: found, ...own, ...service, ...choosing, ...sharing, ...texts })
+    )
   })
 }
 
@@ -70,6 +80,7 @@ function sameAs(before: Plan | undefined, plan: Plan): Plan {
     before.prices === plan.prices &&
     before.selfService === plan.selfService &&
     before.ownAlerts === plan.ownAlerts &&
+    before.coalesces === plan.coalesces &&
     before.title === plan.title &&
     before.about === plan.about &&
     plan.limits.every((one, at) => one === before.limits[at])

@@ -9,7 +9,7 @@ import { noRouteLimits, type Route, type Upstream } from '../policy.ts'
 import { type CostSource, costPattern, costSourceRule, parseCostSource } from '../policy-values.ts'
 import { checkRouteLimits, parametersOf } from './check-parameters.ts'
 import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
-import { type Limits, limitNames, type Plans, routeLimitsReader } from './read-plans.ts'
+import { coalesce, type Limits, limitNames, type Plans, routeLimitsReader } from './read-plans.ts'
 import { refusalMembers, refusalsOf } from './read-refusal.ts'
 import type { ValueReader } from './value-reader.ts'
 import * as t from './value-types.ts'
@@ -87,6 +87,7 @@ const route = t.object('a route', {
       nameOf: Number,
     }),
   ),
+  coalesce: t.optional("`1s` or `none`, instead of what the plan says. Default: the plan's.", coalesce),
   beyond: t.optional(
     'For descriptors: `charge` counts hits that do not fit too. Default: deny.',
     t.oneOf(['deny', 'charge']),
@@ -126,6 +127,7 @@ export function readRoutes(reader: PolicyReader, at: SourcePosition, known: Rout
       for (const key of ['settle', 'settleMax'])
         reader.refuseKey(fields, key, 'conflicts with `meter`: the proxy settles')
     }
+    if (values.coalesce === '1s') refuseToCoalesce(reader, fields, meter)
     const limits = values.limits === undefined ? noRouteLimits : routeLimits(fields.get('limits'), values.limits)
     if (found === undefined || matchAt === undefined) continue
     if (found.method === descriptorMethod) refuseForDescriptors(reader, fields)
@@ -142,6 +144,7 @@ export function readRoutes(reader: PolicyReader, at: SourcePosition, known: Rout
       upstream,
       limits,
       ...definedFields({ settleMs: settle, settleMax, refundOn, meter }),
+      ...(values.coalesce !== undefined && { coalesces: values.coalesce === '1s' }),
       ...(beyond === 'charge' && { chargesBeyond: true }),
       ...refusalsOf(reader, fields, values),
     })
@@ -200,6 +203,13 @@ function refuseForDescriptors(reader: PolicyReader, fields: Fields): void {
   if (costAt !== undefined && typeof reader.scalar(costAt) === 'string') {
     reader.problem(costAt, 'must be a whole number: a descriptor states its cost in hits_addend')
   }
+}
+
+/** What is known of a request only later needs a record of its own. */
+function refuseToCoalesce(reader: PolicyReader, fields: Fields, meter: string | undefined): void {
+  const known = ['settle', 'refundOn', ...(meter === undefined || meter === 'none' ? [] : ['meter'])]
+  for (const key of known)
+    reader.refuseKey(fields, key, 'conflicts with `coalesce: 1s`: what it changes has its own record')
 }
 
 type Match = Pick<Route, 'method' | 'path' | 'template'>

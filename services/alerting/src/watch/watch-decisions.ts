@@ -61,7 +61,7 @@ function lowestAlerts(policy: Policy): ReadonlyMap<string, LowestAlert> {
 
 /**
  * Reduces a batch to its crossings: of several decisions above a threshold only the first matters, and a coalesced
- * denial has one state of its limits. A correction carries the limits whose counts it changed, as any decision does. A
+ * record has one state of its limits. A correction carries the limits whose counts it changed, as any decision does. A
  * batch is read under the policy in force when it arrives.
  */
 export function createWatcher(policyInForce: () => Policy, counters: Counters) {

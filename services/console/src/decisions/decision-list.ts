@@ -81,6 +81,8 @@ export async function listDecisions(
         : withinReach(reach, 'd.subject', 'd.parents').sql
   const page = {
     ids: rows.map(({ id }) => id),
+    // Of several under one id nobody knows which is meant.
+    answered: rows.flatMap(({ id, count }) => (count === 1 ? id : [])),
     subjects: subjects.slice(0, namedSubjectsMax),
     from: rows.at(-1)?.ts_ms,
     to: (rows[0]?.ts_ms ?? 0) + 1,
@@ -88,7 +90,7 @@ export async function listDecisions(
   const [outcomes, corrections] = await Promise.all([
     read<OfDecision<NonNullable<ListedDecision['outcome']>>>(
       `SELECT toString(o.id) AS decision, o.status AS status, o.duration_ms AS duration_ms, o.upstream AS upstream, o.error AS error
-       FROM outcomes AS o WHERE ${ofPage('o')} AND o.id IN {ids:Array(UUID)} AND ${answered}`,
+       FROM outcomes AS o WHERE ${ofPage('o')} AND o.id IN {answered:Array(UUID)} AND ${answered}`,
       page,
     ),
     read<OfDecision<ListedDecision['corrections'][number]>>(

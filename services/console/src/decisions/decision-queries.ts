@@ -62,7 +62,7 @@ const blockMsMax = 31 * 86_400_000
 export async function readRelated(
   client: ClickHouseClient,
   within: AlertReach,
-  { id, subject, ts_ms, reason, denied_by }: DecisionRow,
+  { id, subject, ts_ms, count, reason, denied_by }: DecisionRow,
 ): Promise<DecisionRelated> {
   const alertsOf = alertsWithin(within)
   const params = { id, subject, ts: ts_ms, limit: denied_by }
@@ -95,5 +95,7 @@ export async function readRelated(
         )
       : [],
   ])
-  return { outcome: outcomes[0], corrections, alerts: alerts.map((one) => one.id), blockedBy: blocking[0] }
+  // Of several under one id nobody knows which is meant.
+  const outcome = count === 1 ? outcomes[0] : undefined
+  return { outcome, corrections, alerts: alerts.map((one) => one.id), blockedBy: blocking[0] }
 }

@@ -136,7 +136,7 @@ export class LiveStream {
     if (!isReplay) this.#add(seen)
     if (isSumsOnly) return
     if (!isReplay && this.#sent >= sentPerSecondMax) {
-      this.#dropped += 1
+      this.#dropped += seen.count
       return
     }
     if (!isReplay) this.#sent += 1
