@@ -12,7 +12,7 @@ import { type Stack, startStack } from '../support/failure/stack.ts'
 import { runWeir } from '../support/weir-up.ts'
 
 /** A policy with everything that the release has and this version has not. */
-const policy = failurePolicy()
+const policy = failurePolicy({ coalesce: false })
   .replace('plans:\n', 'plans:\n  paid: { limits: [wide-day], prices: api, budget: { amount: "20.00" } }\n')
   .replace(
     'endpoints:\n',

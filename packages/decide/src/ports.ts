@@ -4,11 +4,8 @@ import type { RedisSettlements } from '@weir/redis/settlements.ts'
 
 /** A record of equal decisions of about a second, which grows while it is open. */
 export interface CoalescedRecord {
-  /**
-   * Counts one more. False once it is closed, or when the log accepts nothing: then another one is to be opened. After
-   * one that is notable, what is known by then is written too.
-   */
-  add(isNotable?: boolean): boolean
+  /** Counts one more. False once it is closed, or when the log accepts nothing: then another one is to be opened. */
+  add(): boolean
   /** As the log's, of what was just added. */
   finallyWritten(): Promise<boolean>
 }
@@ -22,7 +19,7 @@ export interface DecisionLog {
   append(key: string, openLine: string, isReserved?: boolean): boolean
   /**
    * Opens a coalesced record, which counts nothing yet; undefined, and nothing counted, when there is no space. One of
-   * admissions has `latest`, which says what stands after the count by now.
+   * admissions has `latest`, which says what stands after the count once it closes.
    */
   openCoalesced(
     key: string,

@@ -1,10 +1,7 @@
 /** Equal records of about a second, written as one with their count in it. */
 export interface CoalescedRecord {
-  /**
-   * Counts one more. False once it is closed, or the journal accepts nothing: then the caller opens another. What is
-   * `notable` has what is known by now survive a kill, see `RecordLog.openCoalesced`.
-   */
-  add(isNotable?: boolean): boolean
+  /** Counts one more. False once it is closed, or the journal accepts nothing: then the caller opens another. */
+  add(): boolean
   /** As the log's, of what was just added. */
   finallyWritten(): Promise<boolean>
 }
@@ -23,7 +20,7 @@ export interface RecordLog {
    * kill. Undefined when there is no space for it; that counts nothing, so the caller uses `append` next.
    *
    * `latest` is given for allowed decisions: what stands behind the count by now. It is asked for when the record
-   * closes, and at the end of a turn that added something notable. After a kill the record has what it gave last.
+   * closes; one that a kill leaves open has `afterCount`.
    */
   openCoalesced(
     key: string,

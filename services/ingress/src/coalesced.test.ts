@@ -12,7 +12,7 @@ plans: { shared: { limits: [day, bucket], coalesce: 1s }, single: { limits: [day
 limits:
   day: { algorithm: fixed_window, size: 100, period: day }
   bucket: { algorithm: token_bucket, size: 600, window: 1m, burst: 10, mode: shadow }
-  large: { algorithm: fixed_window, size: 100000, period: day, thresholds: [1005, 80%] }
+  large: { algorithm: fixed_window, size: 50500, period: day, thresholds: [1005, 80%] }
   open: { algorithm: concurrency, size: 100 }
 routes:
   - { match: GET /none, coalesce: none }
@@ -20,7 +20,8 @@ routes:
   - { match: GET /large, coalesce: 1s, limits: [large] }
   - { match: GET /refunded, refundOn: [502] }
   - { match: GET /settled, settle: 1m }
-subjects: { acme: { plan: shared }, bolt: { plan: single }, core: { plan: slots }, dash: { plan: none } }
+subjects: { acme: { plan: shared }, bolt: { plan: single }, core: { plan: slots }, dash: { plan: none, ownAlerts: true } }
+ownAlerts: { dash: { percents: [2%] } }
 `
 const { view } = memoryPorts(policyText).policy
 
@@ -78,18 +79,20 @@ test('A record says when most was used, of a limit whose count falls too', async
   expect(log.records.at(-1)).toMatchObject({ count: 7, limits: [{ used: 9 }, { name: 'bucket', used: 8 }] })
 })
 
-test('What may have reached a threshold is written with what was used, as the process may die within the second', async () => {
-  const notable: boolean[] = []
-  const open = log.openCoalesced
-  log.openCoalesced = (...about) => {
-    const record = open.apply(log, about)
-    return record && { ...record, add: (isNotable = false) => notable.push(isNotable) > 0 && record.add(isNotable) }
-  }
+test('What reaches a threshold, of the policy or of the customer, has a record of its own', async () => {
   const route = routeOf('/large')
-  await ask({ route, cost: 990 }, 'dash')
+  await ask({ route, cost: 995 }, 'dash')
   await times(22, () => ask({ route, cost: 1 }, 'dash'))
-  // 1,000 is a percent, 1,005 a threshold.
-  expect(notable.flatMap((is, at) => (is ? 993 + at : []))).toEqual([1_000, 1_005])
+  const used = log.records.map(({ limits, count }) => [JSON.parse(JSON.stringify(limits))[0].used, count])
+  // The first of each cost, the second, up to the first threshold, it, and what goes on after it.
+  expect(used).toEqual([
+    [995, 1],
+    [996, 1],
+    [997, 1],
+    [1_017, 18],
+    [1_005, 1],
+    [1_010, 1],
+  ])
 })
 
 test('A period that begins has a record of its own', async () => {

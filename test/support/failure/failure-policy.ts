@@ -51,10 +51,12 @@ const withoutHolds = ['wide', 'narrow', 'quota', 'settled']
 
 /**
  * Subjects that are never refused, subjects that mostly are, and subjects whose quota is used up and alerts. Behind an
- * unavailable Redis all are admitted. With holds there are subjects that hold tokens and slots, or whose answers are
+ * unavailable Redis all are admitted. Equal requests of a second share records, but for `coalesce: false`, of older
+ * releases and for plans that settle. With holds there are subjects that hold tokens and slots, or whose answers are
  * metered, too, and all but those with quotas are below teams of companies, which older releases do not know.
  */
-export function failurePolicy({ withHolds = false } = {}): string {
+export function failurePolicy({ withHolds = false, coalesce = true } = {}): string {
+  const sharing = coalesce ? ', coalesce: 1s' : ''
   const kinds = Object.entries(subjectCounts).filter(([kind]) => withHolds || withoutHolds.includes(kind))
   const subjects = kinds.flatMap(([kind, count]) =>
     Array.from({ length: count }, (_, index) => {
@@ -65,9 +67,9 @@ export function failurePolicy({ withHolds = false } = {}): string {
   )
   return `version: 1
 plans:
-  wide: { limits: [wide-minute, wide-day] }
+  wide: { limits: [wide-minute, wide-day]${sharing} }
   narrow: { limits: [narrow-second] }
-  quota: { limits: [quota-day] }
+  quota: { limits: [quota-day]${sharing} }
   settled: { limits: [wide-day] }${withHolds ? heldPlans : ''}
 limits:
   wide-minute: { algorithm: token_bucket, size: 1000000, window: 1m, onUnavailable: allow }

@@ -8,6 +8,7 @@ import { thresholdUnits } from '@weir/core/alerts/reached-thresholds.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
 import type { Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
+import { thresholdsOf } from '@weir/policy/alert-thresholds.ts'
 import type { CoalescedRecord, DecisionLog } from '../ports.ts'
 import type { DecisionRequest } from '../types.ts'
 import type { AddressForm } from './counted-by.ts'
@@ -30,8 +31,14 @@ interface Shared {
   readonly tsMs: number
   readonly states: CountedLimit[]
   readonly atMs: number[]
-  /** Of each limit, the least use that is notable. */
-  readonly notableAt: number[]
+}
+
+/** Admissions of a second that are alike. */
+interface Kind {
+  seen: number
+  /** Of each limit, the least use that reaches another threshold. */
+  alertsAt: readonly number[]
+  shared: Shared | undefined
 }
 
 /** Where an admission is counted. */
@@ -58,15 +65,15 @@ export const isCoalesced = ({ subject, route, units, meter, trace, settleMs }: D
 
 /**
  * The records that admissions of one second share which any question about usage counts alike, where `coalesce` of a
- * plan or route says so. A record has the time of its first admission. Its limits are as they were when most was used:
- * what reaches a threshold within the second is in the record.
+ * plan or route says so. A record has the time of its first admission, and its limits are as they were when most was
+ * used. What reaches a threshold has a record of its own, so that alerts are as early, and as many, as without.
  */
 export class CoalescedAdmissions {
   readonly #log: DecisionLog
   readonly #addressForm: AddressForm
   /** Of limits, which are the same list for all requests of a plan to a route. */
   readonly #names = new WeakMap<readonly Limit[], string>()
-  readonly #kinds = new Map<string, { seen: number; shared: Shared | undefined }>()
+  readonly #kinds = new Map<string, Kind>()
   #opened = 0
   #second = 0
 
@@ -87,17 +94,22 @@ export class CoalescedAdmissions {
     if (decision.limits.length !== asked.length) return undefined
     const admission = admissionOf('', tsMs, ask, asked, decision, this.#addressForm)
     const name = `${admission.mode}\n${admission.shadowedBy}\n${this.#namesOf(asked)}\n${kindOf(admission)}`
-    const kind = this.#kinds.get(name) ?? { seen: 0, shared: undefined }
+    const kind = this.#kinds.get(name) ?? { seen: 0, alertsAt: [], shared: undefined }
     kind.seen += 1
     if (kind.seen === 1 && this.#kinds.size < kindsMax) this.#kinds.set(name, kind)
+    const { limits } = admission
+    if (kind.seen === 1 || limits.some(({ used }, at) => used >= (kind.alertsAt[at] ?? 0))) {
+      kind.alertsAt = limits.map((state, at) => nextAlert(state, asked[at], ask))
+      return undefined
+    }
     if (kind.seen <= ownRecords) return undefined
     if (kind.shared === undefined || isOver(kind.shared, asked, admission)) {
-      kind.shared = this.#open(admission, asked, ask.subject.id)
+      kind.shared = this.#open(admission, ask.subject.id)
     }
     const { shared } = kind
     if (shared === undefined) return undefined
-    const isNotable = keepFullest(shared, asked, admission.limits, tsMs)
-    if (!shared.record.add(isNotable)) {
+    keepFullest(shared, limits, tsMs)
+    if (!shared.record.add()) {
       kind.shared = undefined
       return undefined
     }
@@ -112,7 +124,7 @@ export class CoalescedAdmissions {
     return names
   }
 
-  #open(admission: DecisionInput, asked: readonly Limit[], key: string): Shared | undefined {
+  #open(admission: DecisionInput, key: string): Shared | undefined {
     if (this.#opened >= openMax) return undefined
     const { tsMs, limits } = admission
     const id = uuidv7(tsMs)
@@ -123,7 +135,7 @@ export class CoalescedAdmissions {
     const record = this.#log.openCoalesced(key, beforeCount, afterCount, latest)
     if (record === undefined) return undefined
     this.#opened += 1
-    return { id, record, tsMs, states, atMs, notableAt: states.map((state, at) => nextNotable(state, asked[at])) }
+    return { id, record, tsMs, states, atMs }
   }
 }
 
@@ -138,31 +150,17 @@ const isOver = ({ states, atMs }: Shared, asked: readonly Limit[], { limits, tsM
     return asked[at]?.span.kind === 'period' && Math.abs(tsMs + resetMs - endedMs) > periodMsMin / 2
   })
 
-/** Returns whether a threshold may have been reached: what says so must outlive this process. */
-function keepFullest(
-  { states, atMs, notableAt }: Shared,
-  asked: readonly Limit[],
-  limits: readonly CountedLimit[],
-  tsMs: number,
-): boolean {
-  let isNotable = false
+function keepFullest({ states, atMs }: Shared, limits: readonly CountedLimit[], tsMs: number): void {
   for (const [at, state] of limits.entries()) {
     if (state.used < (states[at]?.used ?? 0)) continue
     states[at] = state
     atMs[at] = tsMs
-    if (state.used < (notableAt[at] ?? 0)) continue
-    notableAt[at] = nextNotable(state, asked[at])
-    isNotable = true
   }
-  return isNotable
 }
 
-const noThresholds = { thresholds: [] }
-
-/** The least use above this that may raise an alert: any whole percent, as customers choose theirs, or a threshold. */
-function nextNotable({ used, size }: CountedLimit, { thresholds }: Pick<Limit, 'thresholds'> = noThresholds): number {
-  let percent = Math.floor((used / size) * 100)
-  while (thresholdUnits(size, percent) <= used) percent += 1
-  const units = thresholds.flatMap((one) => ('units' in one && one.units > used ? one.units : []))
-  return Math.min(thresholdUnits(size, percent), ...units)
+/** The least use above this that reaches a threshold. */
+function nextAlert({ used, size, at }: CountedLimit, limit: Limit | undefined, { view, subject }: DecisionRequest) {
+  const thresholds = limit === undefined ? [] : thresholdsOf(limit, view.policy, at ?? subject.id)
+  const units = thresholds.map((one) => ('units' in one ? one.units : thresholdUnits(size, one.percent)))
+  return Math.min(...units.filter((one) => one > used))
 }

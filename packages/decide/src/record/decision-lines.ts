@@ -77,8 +77,8 @@ export function createDecisionLines(
       open.push(line)
       return {
         ...record,
-        add(isNotable?: boolean) {
-          const isCounted = record.add(isNotable)
+        add() {
+          const isCounted = record.add()
           if (isCounted) line.count += 1
           return isCounted
         },

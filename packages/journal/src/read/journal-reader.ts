@@ -48,10 +48,6 @@ function halvesOf({ value }: Frame): Pick<ReadSum, 'before' | 'after'> {
   return { before: value.subarray(0, half), after: value.subarray(half + 1) }
 }
 
-function noteLatest(sum: ReadSum, { key }: Frame): void {
-  if (key.length > 0) sum.after = key
-}
-
 /**
  * A record as it goes to Kafka: `topic` is its index in `JournalReader.topics`, `seq` is contiguous in topic and
  * partition, and `value` is the finished line, with journal and number.
@@ -155,9 +151,7 @@ export class JournalReader {
         return undefined
       case frameKinds.sumAdd: {
         const sum = this.#sums.get(frame.seq)
-        if (sum === undefined) return undefined
-        sum.count += Number(frame.value.toString('latin1'))
-        noteLatest(sum, frame)
+        if (sum !== undefined) sum.count += Number(frame.value.toString('latin1'))
         return undefined
       }
       case frameKinds.sumDrop:
@@ -192,7 +186,7 @@ export class JournalReader {
   #takeClose(frame: Frame): JournalRecord | undefined {
     const sum = this.#forgetSum(Number(frame.value.toString('latin1')))
     if (sum === undefined) return undefined
-    noteLatest(sum, frame)
+    if (frame.key.length > 0) sum.after = frame.key
     const { topic, partition, seq, appendedMs } = frame
     return this.#give({ topic, partition, seq, appendedMs }, sum.segment, sum.frame.key, this.#sumLine(sum, seq))
   }

@@ -23,7 +23,7 @@ function openSum() {
   return log.openCoalesced('flood', '{"n":-1,"count":', ',"last":0', () => `,"last":${added}`)
 }
 function add(): boolean {
-  if (sum?.add(true) !== true) return false
+  if (sum?.add() !== true) return false
   added += 1
   return true
 }

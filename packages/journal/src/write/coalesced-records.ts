@@ -33,8 +33,6 @@ interface Sum {
   pendingCount: number
   /** In frames. */
   count: number
-  /** What was counted in this turn is to be written with `latest`. */
-  isNotable: boolean
   isOpen: boolean
 }
 
@@ -69,17 +67,16 @@ export class CoalescedRecords {
     if (!this.#frames.put(head, key, keyBytes, value, keyBytes + Buffer.byteLength(value), share)) return undefined
     this.#last = number
     const opened = { openedMs: Date.now(), openedTick: performance.now() }
-    const counts = { pendingCount: 0, count: 0, outcome: undefined, isNotable: false, isOpen: true }
+    const counts = { pendingCount: 0, count: 0, outcome: undefined, isOpen: true }
     const sum: Sum = { number, topic, key, latest, ...opened, ...counts }
     this.#open.set(number, sum)
-    return { add: (isNotable = false) => this.#add(sum, isNotable), finallyWritten: () => this.#finallyWritten(sum) }
+    return { add: () => this.#add(sum), finallyWritten: () => this.#finallyWritten(sum) }
   }
 
-  #add(sum: Sum, isNotable: boolean): boolean {
+  #add(sum: Sum): boolean {
     if (!sum.isOpen || !this.#frames.hasSpace('reserved')) return false
     if (sum.pendingCount === 0) this.#touched.push(sum)
     sum.pendingCount += 1
-    if (isNotable) sum.isNotable = true
     this.#frames.schedule()
     return true
   }
@@ -110,11 +107,9 @@ export class CoalescedRecords {
     if (sum.pendingCount === 0) return true
     const value = String(sum.pendingCount)
     const head = { kind: frameKinds.sumAdd, topic: sum.topic, partition: 0, seq: sum.number }
-    const [latest, bytes] = sum.isNotable ? this.#latestOf(sum) : ['', 0]
-    if (!this.#frames.put(head, latest, bytes, value, bytes + value.length, 'closing')) return false
+    if (!this.#frames.put(head, '', 0, value, value.length, 'closing')) return false
     sum.count += sum.pendingCount
     sum.pendingCount = 0
-    sum.isNotable = false
     if (sum.outcome !== undefined) void this.#frames.finallyWritten().then(sum.outcome.resolve)
     sum.outcome = undefined
     return true

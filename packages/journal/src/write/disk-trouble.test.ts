@@ -244,7 +244,7 @@ test('Additions have the outcome of their turn, and the record says what is know
   const sum = log.openCoalesced('acme', '{"n":', ',"last":0', () => `,"last":${last}`)
   const add = (by: number) => {
     last = by
-    return sum?.add(true) === true ? sum.finallyWritten() : Promise.resolve('closed')
+    return sum?.add() === true ? sum.finallyWritten() : Promise.resolve('closed')
   }
   expect(await Promise.all([add(1), add(2)])).toEqual([true, true])
   disk.fault = 'full'

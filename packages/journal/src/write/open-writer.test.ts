@@ -142,7 +142,7 @@ test('Equal records become one coalesced record with their count, which takes it
   const log = writer.log(0)
   // The one opened first is closed no later than the other.
   const empty = log.openCoalesced('acme', '{"count":', ',"z":1')
-  const sum = log.openCoalesced('äcme', '{"count":', ',"z":"ß"')
+  const sum = log.openCoalesced('äcme', '{"count":', ',"z":"s"', () => ',"z":"ß"')
   for (let n = 0; n < 1_000; n += 1) {
     expect(sum?.add()).toBe(true)
     if (n === 500) expect(await log.writtenInTime()).toBe(true)

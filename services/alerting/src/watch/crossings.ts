@@ -5,7 +5,7 @@ import { runsOutMs } from '@weir/core/alerts/forecast.ts'
 import { reachedThresholds } from '@weir/core/alerts/reached-thresholds.ts'
 import { createBoundaryCache, periodStartLabel } from '@weir/core/calendar/calendar.ts'
 import { isOfOneSubject, type Limit, type PeriodUnit, type Threshold } from '@weir/core/limits/limit.ts'
-import { ownAlertsOf } from '@weir/policy/contact-targets.ts'
+import { thresholdsOf } from '@weir/policy/alert-thresholds.ts'
 import { keyWithId, type Policy } from '@weir/policy/policy.ts'
 import type { Crossing } from '../types.ts'
 
@@ -58,25 +58,12 @@ const isBlockedBy = ({ name, blockMs }: Limit, { outcome, reason, denied_by }: D
 const lengthOfBlock = ({ blockMs, blockLengths }: Limit, resetMs: number): number =>
   blockLengths === undefined ? blockMs : (blockLengths.findLast((ms) => ms <= resetMs) ?? blockLengths[0] ?? blockMs)
 
-/** The thresholds of a limit, with those that the customer has chosen for its calendar limits. */
-function thresholdsOf(limit: Limit, policy: Policy, subject: string): readonly Threshold[] {
-  const isIts = hasChosen(limit.span) && limit.mode === 'enforce' && isOfOneSubject(limit.by)
-  const chosen = isIts ? ownAlertsOf(policy, subject)?.percents : undefined
-  // Nearly every decision: nothing is made for it.
-  if (chosen === undefined) return limit.thresholds
-  const added = chosen.filter((percent) => !limit.thresholds.some((one) => 'percent' in one && one.percent === percent))
-  return [...limit.thresholds, ...added.map((percent) => ({ percent }))]
-}
-
 /** What a limit counts besides costs and requests. */
 function measuredBy({ unit }: Limit, { rateCards }: Policy): Crossing['measured'] {
   if (unit === undefined || unit === 'requests') return undefined
   const currency = rateCards.get(unit)?.currency
   return currency === undefined ? { unit } : { unit, currency }
 }
-
-/** Whether customers choose percentages for limits of this span. A minute is over before anybody reads a mail. */
-export const hasChosen = (span: Limit['span']): boolean => span.kind === 'period' && span.unit !== 'minute'
 
 /**
  * Returns what a decision crossed, for every limit with thresholds or a block, at the subject that the limit counts and

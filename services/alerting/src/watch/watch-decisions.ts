@@ -3,10 +3,11 @@ import type { DecisionRecordV1 } from '@weir/contracts/decision-columns.ts'
 import { kindOf } from '@weir/contracts/journal.v1.ts'
 import { shortestPeriodMs } from '@weir/core/limits/limit.ts'
 import type { RecordBatch } from '@weir/kafka/consume-batches.ts'
+import { hasChosen } from '@weir/policy/alert-thresholds.ts'
 import { ownLimitSetsOf, type Policy } from '@weir/policy/policy.ts'
 import type { Counters } from '../metrics.ts'
 import type { Crossing } from '../types.ts'
-import { findCrossings, hasChosen } from './crossings.ts'
+import { findCrossings } from './crossings.ts'
 import { createThresholdPrefilter, type LowestAlert } from './threshold-prefilter.ts'
 
 /** The parts of a Kafka record that alerting reads. */
