@@ -2,8 +2,8 @@ import { crc32c } from '@node-rs/crc32'
 
 /**
  * What stands in a journal. A sum is opened, added to once a turn, and closed: from its close on it is a record with
- * all that was added as its count. A dropped sum counted nothing. A close may have a key: the text after the count as it
- * is by then.
+ * all that was added as its count. A dropped sum counted nothing. A close may have a key: the text after the count, as
+ * it is by then.
  */
 export const frameKinds = { record: 1, sumOpen: 2, sumAdd: 3, sumClose: 4, sumDrop: 5, gap: 6 } as const
 /** One of `frameKinds`. */
