@@ -100,15 +100,18 @@ export const askAuthorize: Asking = {
   }),
 }
 
-/** Every caller has so many limits that no run uses up: two windows around a quota by the calendar. */
-export function policyText(limits: 2 | 3, upstreamUrl: string): string {
+/**
+ * Every caller has so many limits that no run uses up: two windows around a quota by the calendar. Coalesced, its
+ * requests of a second share a record.
+ */
+export function policyText(limits: 2 | 3, upstreamUrl: string, isCoalesced = false): string {
   const subjects = Array.from(
     { length: callers },
     (_, caller) =>
       `  caller-${caller}: { plan: bench, keys: [{ id: "key-${caller}", sha256: ${sha256(keyOf(caller))} }] }`,
   )
   return `version: 1
-plans: { bench: { limits: [${limitNames.slice(0, limits).join(', ')}] } }
+plans: { bench: { limits: [${limitNames.slice(0, limits).join(', ')}], coalesce: ${isCoalesced ? '1s' : 'none'} } }
 limits:
   minute: { algorithm: fixed_window, size: 1000000000, window: 1m }
   day: { algorithm: fixed_window, size: 1000000000, period: day }

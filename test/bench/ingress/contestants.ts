@@ -187,21 +187,30 @@ function starters(servers: SharedServers, dir: string) {
   const weir = (label: string, asking: Asking, recorded: boolean, limits: 2 | 3 = 2) => {
     return () => startWeir({ label, asking, recorded, policy: policyText(limits, upstream) }, servers, dir)
   }
+  const coalesced = (label: string, asking: Asking, limits: 2 | 3 = 2) => {
+    const policy = policyText(limits, upstream, true)
+    return () => startWeir({ label: `${label}, coalesced`, asking, recorded: true, policy }, servers, dir)
+  }
   return {
     bare: plain('bare Fastify', 'bare', askCheck),
     oneScript: plain('Fastify, one Lua call', 'one-script', askCheck, { redis }),
     rateLimit: plain('@fastify/rate-limit', 'rate-limit', askCheck, { redis }),
     union: plain('RateLimiterUnion of three', 'union', askCheck, { redis }),
     check: weir('weir check', askCheck, true),
+    checkCoalesced: coalesced('weir check', askCheck),
     unrecorded: weir('weir check, unrecorded', askCheck, false),
     checkThree: weir('weir check, three limits', askCheck, true, 3),
+    threeCoalesced: coalesced('weir check, three limits', askCheck, 3),
     grpc: weir('weir gRPC, three limits', askGrpc, true, 3),
+    grpcCoalesced: coalesced('weir gRPC, three limits', askGrpc, 3),
     reference: () => startReference('envoyproxy/ratelimit, three limits', servers),
     authorize: weir('weir authorize', askAuthorize, true),
+    authorizeCoalesced: coalesced('weir authorize', askAuthorize),
     client: () => startAsking('Fastify, weirFastify, weir', 'weir-client', servers, dir),
     httpProxy: plain('http-proxy', 'http-proxy', askProxy, { upstream }),
     limitedProxy: plain('http-proxy, rate-limit', 'http-proxy', askProxy, { redis, upstream }),
     proxy: weir('weir proxy', askProxy, true),
+    proxyCoalesced: coalesced('weir proxy', askProxy),
     proxyUnrecorded: weir('weir proxy, unrecorded', askProxy, false),
   }
 }

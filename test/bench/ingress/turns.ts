@@ -18,10 +18,20 @@ export interface Turn {
  * or faster does the same to all of it.
  */
 export const groups: readonly (readonly Name[])[] = [
-  ['bare', 'oneScript', 'rateLimit', 'check', 'unrecorded', 'authorize', 'client'],
-  ['union', 'checkThree'],
-  ['reference', 'grpc'],
-  ['httpProxy', 'limitedProxy', 'proxy', 'proxyUnrecorded'],
+  [
+    'bare',
+    'oneScript',
+    'rateLimit',
+    'check',
+    'checkCoalesced',
+    'unrecorded',
+    'authorize',
+    'authorizeCoalesced',
+    'client',
+  ],
+  ['union', 'checkThree', 'threeCoalesced'],
+  ['reference', 'grpc', 'grpcCoalesced'],
+  ['httpProxy', 'limitedProxy', 'proxy', 'proxyCoalesced', 'proxyUnrecorded'],
 ]
 
 /** A busy process uses some 300 ticks of the kernel's CPU clock in both slices: one tick is below half a percent. */
