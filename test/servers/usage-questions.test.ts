@@ -71,7 +71,7 @@ async function jsonlOf(reach: Reach, query: UsageQuery, sumsAreText: boolean): P
 async function parquetOf(reach: Reach, query: UsageQuery): Promise<object[]> {
   const [{ client }, names] = [tables, query.by.map((name) => `${name} String`)]
   const more = [...(query.step === 'total' ? [] : ['ts String']), ...(query.ranking?.other ? ['other Bool'] : [])]
-  const sums = ['count UInt64', 'allowed UInt64', 'denied UInt64', 'cost Decimal(38, 0)']
+  const sums = ['count Int64', 'allowed Int64', 'denied Int64', 'cost Decimal(38, 0)']
   const earlier =
     query.comparison === undefined ? [] : [...sums.map((one) => `previous_${one}`), 'change Nullable(Float64)']
   const columns = [...more, ...names, ...sums, ...earlier, ...(query.ranking?.other ? ['groups UInt64'] : [])]

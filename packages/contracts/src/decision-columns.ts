@@ -141,6 +141,14 @@ export const decisionColumns = {
     schema: { type: 'integer', description: 'of a correction: units by which the cost of that decision changes' },
     absent: 0,
   },
+  count_adjustment: {
+    schema: {
+      type: 'integer',
+      description:
+        'of a correction: decisions that its record counts too many, below zero: an application took them ahead',
+    },
+    absent: 0,
+  },
   journal: { schema: id('process start that wrote the record') },
   seq: { schema: count('contiguous per journal and partition') },
 } as const satisfies Readonly<Record<string, Column>>

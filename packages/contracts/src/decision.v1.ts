@@ -16,6 +16,8 @@ export interface Correction {
   readonly corrects: string
   /** A safe integer. */
   readonly adjustment: number
+  /** Of a decision that counts several: how many less, below zero; absent for none. */
+  readonly countAdjustment?: number | undefined
 }
 
 /** A limit as a decision left it, with what it counted by beyond the subject. */
@@ -91,8 +93,12 @@ function encodeCircumstances({ policy = -1, retryMs, ip = '', trace, ...more }: 
   return parents.length === 0 ? text : `${text},"parents":[${parents.map(jsonText).join()}]`
 }
 
-const encodeCorrection = (correction: Correction | undefined) =>
-  correction === undefined ? '' : `,"corrects":"${correction.corrects}","adjustment":${correction.adjustment}`
+function encodeCorrection(correction: Correction | undefined): string {
+  if (correction === undefined) return ''
+  const { corrects, adjustment, countAdjustment = 0 } = correction
+  const count = countAdjustment === 0 ? '' : `,"count_adjustment":${countAdjustment}`
+  return `,"corrects":"${corrects}","adjustment":${adjustment}${count}`
+}
 
 type AfterCount = 'outcome' | 'reason' | 'mode' | 'charged' | 'deniedBy' | 'shadowedBy' | 'limits'
 type BeforeCount = Omit<DecisionInput, 'count' | AfterCount | Circumstance>
@@ -129,7 +135,12 @@ export type ParsedDecision =
 
 const schemas = Object.fromEntries(Object.entries(decisionColumns).map(([name, { schema }]) => [name, schema]))
 const correctionFields: Checks = { ...checksOf(schemas, [...requiredColumns, 'corrects', 'adjustment']), ts: isTs }
-const { corrects: _, adjustment: __, ...fields }: Checks = { ...checksOf(schemas, requiredColumns), ts: isTs }
+const {
+  corrects: _,
+  adjustment: __,
+  count_adjustment: ___,
+  ...fields
+}: Checks = { ...checksOf(schemas, requiredColumns), ts: isTs }
 
 /** Returns the first field that is missing or wrong. A correction has both of its fields, any other record none. */
 const wrongIn = (value: unknown) =>

@@ -48,6 +48,7 @@ export interface Decision extends Record<PlainDimension, string> {
   /** 0 for a correction; many for a flood of equal refusals. */
   readonly count: number
   readonly adjustment: number
+  readonly count_adjustment: number
 }
 
 type Drawn = Omit<Decision, 'id' | 'corrects'>
@@ -64,11 +65,12 @@ export const decision: fc.Arbitrary<Drawn> = fc
     count: fc.oneof({ weight: 9, arbitrary: fc.constant(1) }, { weight: 1, arbitrary: fc.constant(9_200_000_000) }),
     // So various that those of a group hardly cancel out: a rollup may forget what is nothing but zeros.
     adjustment: fc.integer({ min: -9_000_000, max: 9_000_000 }).filter((units) => units !== 0),
+    count_adjustment: fc.nat(99).map((taken) => -taken),
     isCorrection: fc.nat(9).map((one) => one === 0),
   })
   .map(({ isCorrection, ...one }) => ({ ...one, isCorrection, parents: JSON.stringify(parentsOf(one)) }))
   .map(({ isCorrection, ...one }) =>
-    isCorrection ? { ...one, outcome: 'allow', count: 0 } : { ...one, adjustment: 0 },
+    isCorrection ? { ...one, outcome: 'allow', count: 0 } : { ...one, adjustment: 0, count_adjustment: 0 },
   )
 
 /**

@@ -25,7 +25,7 @@ function startOf(ms: number, step: Step, timeZone: string): string {
 const units = ({ cost, count, adjustment }: Decision) => BigInt(cost) * BigInt(count) + BigInt(adjustment)
 const total = (of: readonly Decision[], amount: (one: Decision) => bigint) =>
   of.reduce((sum, one) => sum + amount(one), 0n)
-const counted = ({ count }: Decision) => BigInt(count)
+const counted = ({ count, count_adjustment }: Decision) => BigInt(count + count_adjustment)
 
 function plainSums(rows: readonly Decision[]) {
   const allowed = rows.filter(({ outcome }) => outcome === 'allow')

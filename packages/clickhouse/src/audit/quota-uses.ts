@@ -47,13 +47,13 @@ function usesQuery(named: readonly string[]): string {
   return `SELECT toString(l.name) AS limit, if(l.at = '', d.subject, toString(l.at)) AS subject, argMax(toString(d.parents[-1]), d.ts) AS root, ${texts.join(', ')},
       toString(toUnixTimestamp(toStartOfFifteenMinutes(d.ts + toIntervalMillisecond(l.reset_ms + 450000)))) AS end_s,
       transform(limit, {names:Array(String)}, {counted:Array(String)}, '') AS counted,
-      toString(sum(multiIf(counted = '', toInt128(d.cost * d.count) + c.adjustment, counted = 'requests', toInt128(d.count - least(d.count, c.freed)),
+      toString(sum(multiIf(counted = '', toInt128(d.cost * d.count) + c.adjustment, counted = 'requests', toInt128(d.count - least(d.count, c.freed)) + c.counted_less,
         toInt128(d.units[counted]) + if(notEmpty(c.units), toInt128(c.units[counted]), toInt128(d.held[counted]))))) AS units
     FROM decisions AS d ARRAY JOIN d.limits AS l
     LEFT ANY JOIN (
-      SELECT one.corrects AS id, sum(one.adjustment) AS adjustment, any(one.units) AS units, countIf(one.charged = 'no') AS freed FROM (
-        SELECT d.corrects AS corrects, any(d.adjustment) AS adjustment, any(d.units) AS units, any(d.charged) AS charged FROM decisions AS d
-        WHERE d.ts >= fromUnixTimestamp64Milli({from:Int64}, 'UTC') AND d.count = 0 AND (d.adjustment != 0 OR notEmpty(d.units))
+      SELECT one.corrects AS id, sum(one.adjustment) AS adjustment, sum(one.count_adjustment) AS counted_less, any(one.units) AS units, countIf(one.charged = 'no') AS freed FROM (
+        SELECT d.corrects AS corrects, any(d.adjustment) AS adjustment, any(d.count_adjustment) AS count_adjustment, any(d.units) AS units, any(d.charged) AS charged FROM decisions AS d
+        WHERE d.ts >= fromUnixTimestamp64Milli({from:Int64}, 'UTC') AND d.count = 0 AND (d.adjustment != 0 OR d.count_adjustment != 0 OR notEmpty(d.units))
         GROUP BY corrects, d.id
       ) AS one GROUP BY id
     ) AS c ON c.id = d.id

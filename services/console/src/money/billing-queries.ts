@@ -89,7 +89,7 @@ const upTo = (
 /** Whole groups of a subject and an hour, however many routes they have. */
 const exportSql = `
   SELECT d.subject AS subject, toInt64(toUnixTimestamp(toStartOfHour(d.ts))) * 1000 AS hour_ms, d.route AS route,
-    toString(sum(toInt128(d.cost) * d.count + d.adjustment)) AS units, toString(sum(d.count)) AS decisions
+    toString(sum(toInt128(d.cost) * d.count + d.adjustment)) AS units, toString(toInt64(sum(d.count)) + sum(d.count_adjustment)) AS decisions
   FROM decisions AS d
   WHERE d.outcome = 'allow' AND ${upTo('until')}
     AND ${withinTime('d.ts')}

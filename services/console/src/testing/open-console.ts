@@ -72,6 +72,7 @@ const decision: DecisionRow = {
   basis: '',
   corrects: '00000000-0000-0000-0000-000000000000',
   adjustment: 0,
+  count_adjustment: 0,
 }
 const decisions: Pick<DecisionSource, 'list' | 'find' | 'related' | 'policyAt'> = {
   list: async () => [{ row: decision, outcome: undefined, corrections: [] }],

@@ -40,15 +40,20 @@ export type UsageRow = Omit<ShownUsageRow, 'previous' | 'amount' | 'currency'> &
   Readonly<Partial<Record<`previous_${SumName}`, string>>>
 
 /** The sums of the rows that `of` meets. */
-const sumsOf = (of: string, units: string) => ({
-  count: `sumIf(u.count, ${of})`,
-  allowed: `sumIf(u.count, u.outcome = 'allow' AND ${of})`,
-  denied: `sumIf(u.count, u.outcome = 'deny' AND ${of})`,
+const sumsOf = (of: string, { units, count }: RowSums) => ({
+  count: `sumIf(${count}, ${of})`,
+  allowed: `sumIf(${count}, u.outcome = 'allow' AND ${of})`,
+  denied: `sumIf(${count}, u.outcome = 'deny' AND ${of})`,
   cost: `sumIf(${units}, u.outcome = 'allow' AND ${of})`,
 })
 
-/** Units of a row of a rollup, and of a decision. In 128 bits: over years and all subjects, 64 might not do. */
-const [summedUnits, rawUnits] = ['toInt128(u.cost)', 'toInt128(u.cost) * u.count + u.adjustment']
+/** Units of a row, in 128 bits, as over years and all subjects 64 might not do, and its decisions. */
+type RowSums = Readonly<Record<'units' | 'count', string>>
+const ofRollups: RowSums = { units: 'toInt128(u.cost)', count: 'u.count' }
+const ofRecords: RowSums = {
+  units: 'toInt128(u.cost) * u.count + u.adjustment',
+  count: 'toInt64(u.count) + u.count_adjustment',
+}
 
 /** Sums of the rows that `of` meets, with a comparison those of both of its spans. */
 export function comparedSums(
@@ -69,7 +74,7 @@ export function comparedSums(
   }
 }
 
-const usageSums = (question: UsageQuery, units = summedUnits) => comparedSums(question, (of) => sumsOf(of, units))
+const usageSums = (question: UsageQuery, of = ofRollups) => comparedSums(question, (met) => sumsOf(met, of))
 
 const noId = "toUUID('00000000-0000-0000-0000-000000000000')"
 
@@ -80,13 +85,13 @@ const noId = "toUUID('00000000-0000-0000-0000-000000000000')"
 function rawSource(question: UsageQuery): RollupSource {
   const named = (['subject', 'key_id'] as const).filter((name) => name in question.only)
   const narrowed = named.map((name) => `AND u.${name} IN {only_${name}:Array(String)}`).join(' ')
-  const own = ['ts', ...rollupDimensions, 'parents', 'cost', 'count', 'adjustment']
+  const own = ['ts', ...rollupDimensions, 'parents', 'cost', 'count', 'adjustment', 'count_adjustment']
   const corrected = Object.entries({ reason: 'reason', mode: 'mode', ip: 'ip', met_limits: 'limits.name' })
   return {
     table: 'decisions',
     bucketMs: question.step === 'minute' ? 60_000 : 900_000,
     parents: 'u.parents',
-    ...usageSums(question, rawUnits),
+    ...usageSums(question, ofRecords),
     rowsWithin: (within) => `
       SELECT ${own.map((name) => `u.${name} AS ${name}`).join(', ')},
         ${corrected.map(([name, column]) => `if(c.id = ${noId}, u.${column}, c.${name}) AS ${name}`).join(', ')}
