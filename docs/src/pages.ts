@@ -68,6 +68,7 @@ export const parts: readonly Part[] = [
       Policy: 'docs/policy.md',
       Algorithms: 'docs/limits.md',
       'Holds and slots': 'docs/holds.md',
+      Leases: 'docs/leases.md',
       Levels: 'docs/levels.md',
       'Why a request was refused': 'docs/why.md',
       Blocks: 'docs/blocks.md',

@@ -164,7 +164,8 @@ const quantities = (description: string) =>
     additionalProperties: { type: 'integer' },
     description,
   })
-const limitStates = (description?: string) =>
+/** Limits as a decision left them. */
+export const limitStates = (description?: string) =>
   list(
     closed({
       name: Type.String(),
@@ -200,7 +201,7 @@ export const checkResult = closed({
 })
 
 /** A schema by its name in the OpenAPI document. */
-const named = <Schema extends TSchema>(_: Schema, name: string) =>
+export const named = <Schema extends TSchema>(_: Schema, name: string) =>
   Type.Unsafe<Static<Schema>>({ $ref: `#/components/schemas/${name}` })
 
 /** What a batch is answered. */

@@ -11,6 +11,7 @@ import {
   settleBody,
   settled,
 } from './check.ts'
+import { leasesBody, leasesResults } from './leases.ts'
 import { checkProblem } from './problem.ts'
 
 /*
@@ -97,6 +98,7 @@ export const ingressSchemas: Readonly<Record<string, TSchema>> = {
   Settled: settled,
   Renewed: renewed,
   Paused: paused,
+  LeasesResults: leasesResults,
 }
 
 const unauthorized = refused('No valid credential.', 'decision', 'authenticate')
@@ -150,6 +152,14 @@ export const ingressPaths = {
         [],
       ),
       403: refused('The token lacks the scope `check`.'),
+    },
+  },
+  '/v1/leases': {
+    body: leasesBody,
+    answers: {
+      ...ofAll,
+      200: answer('Each item is answered on its own; one that cannot be has a `problem`.', 'LeasesResults', []),
+      403: refused('A subject’s own credential, or the token lacks the scope `check`.'),
     },
   },
   '/v1/settle': {

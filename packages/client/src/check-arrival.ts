@@ -57,23 +57,36 @@ const routeLengthMax = 2_048
 const attributeLengthMax = 256
 
 /**
- * Asks Weir about a request and decides what to do with it. A client that leaves while its check waits leaves Weir's
- * queue too.
+ * Asks Weir about a request, unless units were taken ahead, and decides what to do with it. A client that leaves while
+ * its check waits leaves Weir's queue too.
  */
-export async function checkArrival(client: WeirClient, asked: OptionalCheck, response: Leaving): Promise<CheckOutcome> {
+export function checkArrival(
+  client: WeirClient,
+  asked: OptionalCheck,
+  response: Leaving,
+): CheckOutcome | Promise<CheckOutcome> {
   // The client has left, perhaps while `ask` was looking something up.
   if (response.destroyed === true) return { kind: 'drop' }
   if (asked === undefined) return { kind: 'pass', result: undefined }
   if (asked.key === '' || (asked.key?.length ?? 0) > keyLengthMax) {
     return { kind: 'refuse', refusal: refusalOf(unauthorizedResult) }
   }
-  const request = { ...asked, route: asked.route?.split('?', 1)[0] }
+  const { route } = asked
+  const request = route?.includes('?') === true ? { ...asked, route: route.split('?', 1)[0] } : asked
+  const decided = client.tryCheck(request)
+  return decided === undefined ? ask(client, request, response) : outcomeOf(decided)
+}
+
+function outcomeOf(result: CheckResult | undefined): CheckOutcome {
+  if (result?.allowed) return { kind: 'pass', result }
+  if (result === undefined || result.onExceed === 'drop') return { kind: 'drop' }
+  return { kind: 'refuse', refusal: refusalOf(result) }
+}
+
+async function ask(client: WeirClient, request: CheckRequest, response: Leaving): Promise<CheckOutcome> {
   try {
-    const result =
-      durationMs(asked.wait ?? 0) === 0 ? await client.check(request) : await wait(client, request, response)
-    if (result?.allowed) return { kind: 'pass', result }
-    if (result === undefined || result.onExceed === 'drop') return { kind: 'drop' }
-    return { kind: 'refuse', refusal: refusalOf(result) }
+    const mayWait = durationMs(request.wait ?? 0) > 0
+    return outcomeOf(mayWait ? await wait(client, request, response) : await client.check(request))
   } catch (error) {
     const isMalformed = error instanceof WeirClientError && error.code === 'bad_request'
     if (isMalformed && hasUnusualInput(request)) return { kind: 'refuse', refusal: unreadable }

@@ -61,6 +61,10 @@ const limitState = (state: Fields): LimitState => ({
   resetMs: numberOf(state.reset_ms),
 })
 
+/** Reads a list of limits; empty for anything else. */
+export const limitStatesIn = (value: unknown): readonly LimitState[] =>
+  Array.isArray(value) ? value.filter(isFields).map(limitState) : []
+
 /** The headers that describe limits, in whichever dialect the ingress speaks. */
 const passedOn = /^(?:x-)?ratelimit(?:-|$)|^weir-decision$/
 
@@ -100,7 +104,7 @@ export function readResult(value: unknown, answer: Fields): CheckResult | undefi
     onExceed: textOf(value.on_exceed),
     challenge: textOf(value.challenge),
     suspended,
-    limits: Array.isArray(value.limits) ? value.limits.filter(isFields).map(limitState) : [],
+    limits: limitStatesIn(value.limits),
   }
 }
 

@@ -5,6 +5,7 @@ import { type CheckResult, isFields, readResult, unaskedResult, unrecordedResult
 import { WeirClientError } from './client-error.ts'
 import { type Answer, Connection, heldMax, type Question } from './connection.ts'
 import { boundedMs, type Duration, durationMs, durationText, timerMs } from './duration.ts'
+import { type LeaseCounters, type LeaseOptions, Leases } from './leases/leases.ts'
 
 /** Weir's address, the client's credential, and what a check results in while Weir does not answer. */
 export interface ClientOptions {
@@ -19,6 +20,11 @@ export interface ClientOptions {
    * result.
    */
   readonly onUnavailable?: 'allow' | 'deny' | 'throw' | undefined
+  /**
+   * Whether checks are decided here with units that the client takes ahead, where the policy says so (`clientLease`).
+   * Off unless given. Needs a token. An application that is killed leaves what it held charged.
+   */
+  readonly leases?: LeaseOptions | undefined
 }
 
 /** The options of one call. */
@@ -59,6 +65,13 @@ export interface SettleRequest extends HeldCheck {
 export interface WeirClient {
   /** How long a call waits for its answer unless it has a time-out of its own. */
   readonly timeoutMs: number
+  /**
+   * Counts since the client was made: leases given (`leased`), checks that were `decided` and `refused` here, leases
+   * `returned` in part, and those `lost`, whose unused units stay charged. Undefined without `leases`.
+   */
+  readonly leases: LeaseCounters | undefined
+  /** Decides a check with units that the client took ahead, at once; undefined where `check` has to ask Weir. */
+  tryCheck(request?: CheckRequest): CheckResult | undefined
   /** Returns the decision. A denial is a result; errors are WeirClientErrors. */
   check(request?: CheckRequest, options?: CallOptions): Promise<CheckResult>
   /** Makes the limit deny the subject in every process for that time. Never shortens a pause. */
@@ -69,7 +82,7 @@ export interface WeirClient {
   release(check: HeldCheck, options?: CallOptions): Promise<{ readonly adjustment: number }>
   /** Keeps a check's slots, and its right to be settled, for as long again from now on: at most a day in all. */
   renew(check: HeldCheck, options?: CallOptions): Promise<{ readonly openMs: number }>
-  /** Resolves when the calls in flight are answered; later calls throw `closed`. */
+  /** Resolves when the calls in flight are answered, and units given back; later calls throw `closed`. */
   close(): Promise<void>
 }
 
@@ -81,6 +94,7 @@ export function createClient(options: ClientOptions): WeirClient {
   checkKey(key)
   const connection = new Connection(url, key, timerMs(timeoutMs, 'timeoutMs'))
   const batches = new CheckBatches(connection)
+  const leases = leasesOf(connection, options.leases)
   let held = 0
 
   const timeoutOf = ({ timeoutMs: own = timeoutMs }: CallOptions) => timerMs(own, 'timeoutMs')
@@ -107,17 +121,25 @@ export function createClient(options: ClientOptions): WeirClient {
     return batches.ask({ body, timeoutMs: timeoutOf(callOptions), isRepeatable, signal: callOptions.signal })
   }
 
-  async function settled(path: string, body: SettleRequest, callOptions: CallOptions) {
+  const settled = async (path: string, body: SettleRequest, callOptions: CallOptions) => {
     const { value } = await ask(path, JSON.stringify(body), callOptions)
     return { adjustment: numberIn(value, 'adjustment') ?? strange(path, 'other JSON') }
   }
 
   return {
     timeoutMs,
+    get leases() {
+      return leases?.counters
+    },
+    tryCheck: (request = {}) => leases?.decide(request),
     async check(request = {}, callOptions = {}) {
+      const decided = callOptions.signal?.aborted === true ? undefined : leases?.decide(request)
+      if (decided !== undefined) return decided
+      const note = leases?.askedSingly(request)
       try {
-        const { value, headers } = await askCheck(request, callOptions)
-        return readResult(value, headers) ?? strange('/v1/check', 'other JSON')
+        const result = resultOf(await askCheck(request, callOptions))
+        note?.(result)
+        return result
       } catch (error) {
         const unrecorded = unrecordedResult(error)
         if (unrecorded !== undefined) return unrecorded
@@ -142,9 +164,18 @@ export function createClient(options: ClientOptions): WeirClient {
     },
     async close() {
       await batches.close()
+      await leases?.close(timeoutMs)
       await connection.close()
     },
   }
+}
+
+const resultOf = ({ value, headers }: Answer): CheckResult =>
+  readResult(value, headers) ?? strange('/v1/check', 'other JSON')
+
+function leasesOf(connection: Connection, options: LeaseOptions = false): Leases | undefined {
+  if (options === false) return undefined
+  return new Leases(connection, options === true ? {} : options)
 }
 
 /** Throws unless a header can carry the key. A line break at its end, as in files, would make every call fail. */

@@ -13,6 +13,7 @@ export {
   type WeirClient,
 } from './create-client.ts'
 export type { Duration } from './duration.ts'
+export type { LeaseCounters, LeaseOptions } from './leases/leases.ts'
 export { createLimitedFetch, type LimitedFetchOptions } from './limited-fetch.ts'
 export { type Refusal, refusalOf } from './refusal.ts'
 export { type WeirExpressOptions, weirExpress } from './weir-express.ts'

@@ -1,5 +1,6 @@
 import {
   type Arrival,
+  type CheckOutcome,
   checkArrival,
   type Leaving,
   type OptionalCheck,
@@ -46,15 +47,23 @@ export function weirExpress({ client, ask = askDefault }: WeirExpressOptions) {
     response: ExpressResponse,
     next: (error?: unknown) => void,
   ): void {
-    // Its errors must not come back as errors of the check: `next` runs the rest of the application.
-    check(request, response).then(
-      (passes) => passes && next(),
-      (error: unknown) => next(error),
-    )
+    const arrive = (asked: OptionalCheck) => checkArrival(client, asked, response)
+    let passes: boolean | Promise<boolean>
+    try {
+      const asked = ask(request)
+      const fate = asked instanceof Promise ? asked.then(arrive) : arrive(asked)
+      const finish = (found: CheckOutcome) => answer(request, response, found)
+      passes = fate instanceof Promise ? fate.then(finish) : finish(fate)
+    } catch (error) {
+      next(error)
+      return
+    }
+    // Errors of the rest of the application, which `next` runs, must not come back as errors of the check.
+    if (passes instanceof Promise) passes.then((isAllowed) => isAllowed && next(), next)
+    else if (passes) next()
   }
 
-  async function check(request: ExpressRequest, response: ExpressResponse): Promise<boolean> {
-    const fate = await checkArrival(client, await ask(request), response)
+  function answer(request: ExpressRequest, response: ExpressResponse, fate: CheckOutcome): boolean {
     switch (fate.kind) {
       case 'pass':
         storeResult(request, fate.result)

@@ -1,5 +1,6 @@
 import {
   type Arrival,
+  type CheckOutcome,
   checkArrival,
   type Leaving,
   type OptionalCheck,
@@ -24,7 +25,7 @@ export interface FastifyReplyLike {
   hijack(): unknown
 }
 
-type Hook = (request: FastifyRequestLike, reply: FastifyReplyLike) => Promise<unknown>
+type Hook = (request: FastifyRequestLike, reply: FastifyReplyLike, next: (error?: Error) => void) => void
 
 /** The hook in which a request is checked. */
 export type WeirFastifyHook = 'onRequest' | 'preValidation' | 'preHandler'
@@ -56,24 +57,37 @@ export function weirFastify(app: FastifyLike, options: WeirFastifyOptions, done:
   const { client, ask = askDefault, hook = 'onRequest' } = options
   // A second plugin, for some routes below, checks again.
   if (!app.hasRequestDecorator('weir')) app.decorateRequest('weir', null)
-  app.addHook(hook, async (request, reply) => {
-    const fate = await checkArrival(client, await ask(request), reply.raw)
+  const answer = (request: FastifyRequestLike, reply: FastifyReplyLike, next: () => void, fate: CheckOutcome) => {
     // Another hook has answered meanwhile, such as one with a time-out.
-    if (reply.sent) return reply
+    if (reply.sent) return
     switch (fate.kind) {
       case 'pass':
         storeResult(request, fate.result)
         setHeaders(reply, fate.result?.headers)
-        return undefined
+        next()
+        return
       case 'refuse':
         reply.code(fate.refusal.status)
         setHeaders(reply, fate.refusal.headers)
         // Bytes, because to a text Fastify adds a charset, which this media type does not have.
-        return reply.send(new TextEncoder().encode(JSON.stringify(fate.refusal.problem)))
+        reply.send(new TextEncoder().encode(JSON.stringify(fate.refusal.problem)))
+        return
       case 'drop':
         reply.hijack()
         reply.raw.destroy()
-        return reply
+    }
+  }
+  // With a callback: a request that is decided here makes no promise.
+  app.addHook(hook, (request, reply, next) => {
+    const arrive = (asked: OptionalCheck) => checkArrival(client, asked, reply.raw)
+    const fail = (error: unknown) => next(error instanceof Error ? error : new Error(String(error)))
+    try {
+      const asked = ask(request)
+      const fate = asked instanceof Promise ? asked.then(arrive) : arrive(asked)
+      if (fate instanceof Promise) fate.then((found) => answer(request, reply, next, found)).catch(fail)
+      else answer(request, reply, next, fate)
+    } catch (error) {
+      fail(error)
     }
   })
   done()

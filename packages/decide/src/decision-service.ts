@@ -5,6 +5,7 @@ import type { Limit } from '@weir/core/limits/limit.ts'
 import type { SlotStore } from '@weir/core/limits/limit-store.ts'
 import { Corrections } from './correct/corrections.ts'
 import { DecisionMetrics } from './decision-metrics.ts'
+import { Leasing } from './lease/leasing.ts'
 import { byHand, policyStale, unauthorized, unverified } from './limits/denied-by-policy.ts'
 import { countExceeded, type ExceededCounts } from './limits/exceeded.ts'
 import { limitsOf, requestOf, reservedDecisionOf, withMoney } from './limits/limit-request.ts'
@@ -54,6 +55,8 @@ export class DecisionService {
   readonly exceeded: ExceededCounts = { deny: 0, drop: 0, degrade: 0, block: 0, delay: 0, challenge: 0, charge: 0 }
   /** What requests in flight through this process hold. */
   readonly slots: SlotKeeper
+  /** What applications take ahead. */
+  readonly leasing: Leasing
   readonly #parts: DecisionServiceParts
   readonly #corrections: Corrections
   readonly #recordOnce: ReturnType<typeof recordOnce>
@@ -66,6 +69,7 @@ export class DecisionService {
       addressForm: parts.addressForm,
     })
     this.#corrections = parts.corrections ?? new Corrections(log)
+    this.leasing = new Leasing(parts, this.recorder, this.#corrections)
     this.#recordOnce = recordOnce(log, this.recorder, idempotencyRecords)
   }
 

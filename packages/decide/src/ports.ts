@@ -4,8 +4,8 @@ import type { RedisSettlements } from '@weir/redis/settlements.ts'
 
 /** A record of equal decisions of about a second, which grows while it is open. */
 export interface CoalescedRecord {
-  /** Counts one more. False once it is closed, or when the log accepts nothing: then another one is to be opened. */
-  add(): boolean
+  /** Counts so many more, or one. False once it is closed, or the log accepts nothing: then open another. */
+  add(count?: number): boolean
   /** As the log's, of what was just added. */
   finallyWritten(): Promise<boolean>
 }

@@ -1,7 +1,7 @@
 /** Equal records of about a second, written as one with their count in it. */
 export interface CoalescedRecord {
-  /** Counts one more. False once it is closed, or the journal accepts nothing: then the caller opens another. */
-  add(): boolean
+  /** Counts so many more, or one. False once it is closed, or the journal accepts nothing: then open another. */
+  add(count?: number): boolean
   /** As the log's, of what was just added. */
   finallyWritten(): Promise<boolean>
 }

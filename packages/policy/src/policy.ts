@@ -89,6 +89,8 @@ export interface Plan {
   readonly ownAlerts?: boolean | undefined
   /** Whether admissions of a second that are alike share a record, where the route does not say; absent: no. */
   readonly coalesces?: boolean | undefined
+  /** For how long applications may decide with units that they took ahead, in milliseconds; absent: they may not. */
+  readonly clientLeaseMs?: number | undefined
 }
 
 /**
@@ -127,6 +129,8 @@ export interface Route {
   readonly meter?: string
   /** Whether admissions of a second that are alike share a record; absent: as the plan says. */
   readonly coalesces?: boolean
+  /** Shortens what the plan says of units that applications take ahead, in milliseconds; 0 for none. */
+  readonly clientLeaseMs?: number
 }
 
 /** What a route without limits of its own has. */

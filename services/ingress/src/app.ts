@@ -14,6 +14,7 @@ import { addAuthorizeRoute, askHeaderBytesMax, authorizePath, routerUrl } from '
 import { createCallerAuthorizer } from './routes/check/authorize-caller.ts'
 import { batchPath, checkPath } from './routes/check/check-paths.ts'
 import { addCheckRoutes } from './routes/check.ts'
+import { addLeaseRoute } from './routes/leases.ts'
 import { addPauseRoute } from './routes/pause.ts'
 import { createProxy } from './routes/proxy.ts'
 import { addSettleRoutes } from './routes/settle.ts'
@@ -64,7 +65,10 @@ export async function buildApps(
     bodyLimit: checkBodyBytesMax,
     rewriteUrl: ({ url }) => routerUrl(url ?? ''),
   })
-  answerErrorsAndUnrouted(api, '/v1/check, /v1/check/batch, /v1/authorize, /v1/settle, /v1/pause, /openapi.json')
+  answerErrorsAndUnrouted(
+    api,
+    '/v1/check, /v1/check/batch, /v1/authorize, /v1/settle, /v1/leases, /v1/pause, /openapi.json',
+  )
   // Text is no check: without its reader it is refused as any other type.
   api.removeContentTypeParser('text/plain')
   api.decorateRequest('check', null)
@@ -72,6 +76,7 @@ export async function buildApps(
   const authorizeCaller = createCallerAuthorizer(ports, decisionService, adminTokenSha256)
   addCheckRoutes(api, ports, decisionService, authorizeCaller)
   addSettleRoutes(api, settling, authorizeCaller, ports.policy)
+  addLeaseRoute(api, ports, { decisionService, settling }, authorizeCaller)
   addPauseRoute(api, ports, authorizeCaller)
   await addAuthorizeRoute(api, ports, decisionService)
   // After the route for gateways, which refuses in words that they can pass on.

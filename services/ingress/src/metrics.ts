@@ -75,6 +75,7 @@ export function registerApps(
   policy: () => Policy,
 ): void {
   registerDecisions(register, decisionService.metrics, policy)
+  registerLeases(register, decisionService)
   registerScraped(register, {
     weir_http_request_duration_seconds: {
       help: 'Time from the head of a request until the end of its response',
@@ -249,5 +250,25 @@ export function registerJournal(register: Registry, journal: Journal, names: rea
     weir_journal_slow_writes_total: { help: 'Slow disk writes', read: () => journal.counters.slowWrites },
     weir_journal_failed_writes_total: { help: 'Failed disk writes', read: () => journal.counters.failedWrites },
     weir_journals_adopted: { help: 'Journals of dead processes being sent', read: () => journal.adopted },
+  })
+}
+
+/** What applications take ahead. */
+function registerLeases(register: Registry, { leasing: { counters } }: Apps['decisionService']): void {
+  registerScraped(register, {
+    weir_client_leases_total: { help: 'Leases given to applications', read: () => counters.leases },
+    weir_client_lease_decisions_total: {
+      help: 'Decisions in leases given to applications, whether they were made or not',
+      read: () => counters.decisions,
+    },
+    weir_client_lease_refusals_total: {
+      help: 'Refusals that applications gave from memory and reported',
+      read: () => counters.refusals,
+    },
+    weir_client_leases_declined_total: {
+      help: 'Leases that were not given',
+      label: 'why',
+      readAll: () => counters.declined,
+    },
   })
 }

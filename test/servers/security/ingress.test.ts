@@ -43,7 +43,7 @@ describe('a token', () => {
     'Tokens × scopes × routes of the api listener',
     'a 401 or 403 without the scope `check`, at every route',
   )
-  const routes = ['/v1/check', '/v1/check/batch', '/v1/settle', '/v1/pause']
+  const routes = ['/v1/check', '/v1/check/batch', '/v1/settle', '/v1/leases', '/v1/pause']
   const bodies: Readonly<Record<string, object>> = {
     '/v1/check': { subject: 'bob' },
     '/v1/check/batch': { checks: [{ subject: 'bob' }] },

@@ -62,12 +62,15 @@ export function failurePolicy({ withHolds = false, coalesce = true } = {}): stri
     Array.from({ length: count }, (_, index) => {
       const subject = `${kind}-${index}`
       const below = withHolds ? parentOf(kind, index) : ''
-      return `  ${subject}: { plan: ${kind}${below}, keys: [{ sha256: "${sha256(keyOf(subject))}" }] }`
+      // Every fourth, so that the journal still has segments to delete.
+      const plan = kind === 'wide' && index % 4 === 0 ? 'alike' : kind
+      return `  ${subject}: { plan: ${plan}${below}, keys: [{ sha256: "${sha256(keyOf(subject))}" }] }`
     }),
   )
   return `version: 1
 plans:
-  wide: { limits: [wide-minute, wide-day]${sharing} }
+  wide: { limits: [wide-minute, wide-day] }
+  alike: { limits: [wide-minute, wide-day]${sharing} }
   narrow: { limits: [narrow-second] }
   quota: { limits: [quota-day]${sharing} }
   settled: { limits: [wide-day] }${withHolds ? heldPlans : ''}

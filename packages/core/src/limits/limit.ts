@@ -125,6 +125,8 @@ export interface Limit {
   readonly onExceed: OnExceed
   /** Units that a process takes in one call, to decide from memory; 0 for none. Only `fixed_window` can have one. */
   readonly lease: number
+  /** Of a `token_bucket`: applications may take its units ahead, and so make bursts longer; absent: they may not. */
+  readonly clientLease?: true
   /** The decision when Redis does not answer in time. */
   readonly onUnavailable: 'allow' | 'deny' | 'local'
   /** Use at which an alert is raised; each once, percents and units each ascending. Empty for none. */

@@ -164,6 +164,35 @@ export function olderRateLimitHeaders(
   return policy === '' ? triple : [...triple, ['ratelimit-policy', policy]]
 }
 
+/**
+ * Headers of decisions that an application makes by itself, as names and texts. `{r0}` stands for what is left of the
+ * first state that `shownStates` has with those above, `{t0}` for the seconds until it resets, `{e0}` for when.
+ */
+export function rateLimitTemplates(
+  dialect: RateLimitDialect | 'none',
+  decision: Decision,
+  limits: readonly Limit[],
+): readonly (readonly [name: string, text: string])[] {
+  if (dialect === 'none') return []
+  const all = shownStates(decision, limits, true)
+  const states = shownStates(decision, limits).map((state) => ({ ...state, index: all.indexOf(state) }))
+  const { policy, olderPolicy } = shown(limits)
+  const [tightest] = states.toSorted(byTightness)
+  if (tightest === undefined) return dialect === 'draft10' ? [['ratelimit-policy', policy]] : []
+  if (dialect === 'draft10') {
+    const text = states.map(({ name, index }) => `"${name}";r={r${index}};t={t${index}}`).join(', ')
+    return [
+      ['ratelimit-policy', policy],
+      ['ratelimit', text],
+    ]
+  }
+  const prefix = dialect === 'draft6' ? 'ratelimit' : 'x-ratelimit'
+  const reset = dialect === 'draft6' ? `{t${tightest.index}}` : `{e${tightest.index}}`
+  const triple = { limit: `${Math.min(tightest.size, integerMax)}`, remaining: `{r${tightest.index}}`, reset }
+  const headers = Object.entries(triple).map(([name, text]) => [`${prefix}-${name}`, text] as const)
+  return dialect === 'draft6' && olderPolicy !== '' ? [...headers, ['ratelimit-policy', olderPolicy]] : headers
+}
+
 /** Of the limit that refused, else of the one with the smallest part left; of equal ones the one that takes longest. */
 function tripleOf(decision: Decision, limits: readonly Limit[] | undefined) {
   const waitSeconds = decision.retryAfterMs === 0 ? 0 : retryAfterSeconds(decision)

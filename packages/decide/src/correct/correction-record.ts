@@ -3,18 +3,21 @@ import { uuidv5 } from '@weir/core/ids.ts'
 import type { Charged, LimitState } from '@weir/core/limits/decision.ts'
 import type { DecisionContext } from '../types.ts'
 
+/** What a correction repeats, and of decisions that were taken ahead what each costs. */
+export type LeaseContext = DecisionContext & { readonly each?: number }
+
 /**
  * Reads what `JSON.stringify` made of it. Throws for anything else, which only a bug or another program writes there.
  */
-export function parseContext(text: string): DecisionContext {
-  const { tsMs, keyId, plan, route, method, ...measured }: DecisionContext = JSON.parse(text)
+export function parseContext(text: string): LeaseContext {
+  const { tsMs, keyId, plan, route, method, ...measured }: LeaseContext = JSON.parse(text)
   // Markers of older processes have neither meter nor labels.
-  const { meter = '', dims = {}, parents } = measured
+  const { meter = '', dims = {}, parents, each } = measured
   const texts = [keyId, plan, route, method, meter, ...Object.values(dims), ...(parents ?? [])]
   if (typeof tsMs !== 'number' || texts.some((one) => typeof one !== 'string')) {
     throw new TypeError('the stored context of a decision cannot be read')
   }
-  const known = { tsMs, keyId, plan, route, method, meter, dims }
+  const known = { tsMs, keyId, plan, route, method, meter, dims, ...(typeof each === 'number' && { each }) }
   return parents === undefined ? known : { ...known, parents }
 }
 
@@ -32,6 +35,8 @@ export interface Correction {
   readonly subject: string
   readonly context: DecisionContext
   readonly adjustment: number
+  /** Decisions that the corrected record counts too many, below zero; absent for none. */
+  readonly countAdjustment?: number | undefined
   readonly charged: Charged
   readonly limits: readonly LimitState[]
   /** What the decision held, and what it used instead. */
@@ -60,6 +65,6 @@ export function encodeCorrectionOpen({ decisionId, subject, context, ...correcti
     limits,
     held,
     ...(units !== undefined && { units, basis }),
-    correction: { corrects: decisionId, adjustment },
+    correction: { corrects: decisionId, adjustment, countAdjustment: correction.countAdjustment },
   })
 }

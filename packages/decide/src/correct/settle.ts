@@ -168,12 +168,15 @@ export class Settling {
 
 /** The record is dated like the decision, and its limits say how they stood when it was settled. */
 function correctionLine({ subject, id: decisionId, basis, dims }: Settlement, settled: Settled): string {
-  const context = { ...parseContext(settled.context), ...(dims && { dims }) }
+  const { each, ...known } = parseContext(settled.context)
+  const context = { ...known, ...(dims && { dims }) }
   const sinceMs = Math.round(settled.settledAtUs / 1_000) - context.tsMs
   const limits = settled.limits.map((state) => ({ ...state, resetMs: Math.max(0, state.resetMs + sinceMs) }))
   const adjustment = settled.cost - settled.chargedCost
   const { held, units } = settled
-  return encodeCorrectionOpen({ decisionId, subject, context, adjustment, charged: 'yes', limits, held, units, basis })
+  const countAdjustment = each === undefined ? undefined : Math.ceil(adjustment / each)
+  const changes = { adjustment, countAdjustment, charged: 'yes' } as const
+  return encodeCorrectionOpen({ decisionId, subject, context, ...changes, limits, held, units, basis })
 }
 
 function answerOf(id: string, { cost, chargedCost, units, limits }: Settled): SettleAnswer {

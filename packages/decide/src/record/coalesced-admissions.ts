@@ -144,15 +144,19 @@ const statesFrom = (tsMs: number, states: readonly CountedLimit[], atMs: readonl
   states.map((state, at) => ({ ...state, resetMs: state.resetMs + (atMs[at] ?? tsMs) - tsMs }))
 
 /** Whether another period of a limit has begun: what was used in either says something that the other does not. */
-const isOver = ({ states, atMs }: Shared, asked: readonly Limit[], { limits, tsMs }: DecisionInput): boolean =>
-  limits.some(({ resetMs }, at) => {
+function isOver({ states, atMs }: Shared, asked: readonly Limit[], { limits, tsMs }: DecisionInput): boolean {
+  for (let at = 0; at < limits.length; at += 1) {
+    if (asked[at]?.span.kind !== 'period') continue
     const endedMs = (atMs[at] ?? 0) + (states[at]?.resetMs ?? 0)
-    return asked[at]?.span.kind === 'period' && Math.abs(tsMs + resetMs - endedMs) > periodMsMin / 2
-  })
+    if (Math.abs(tsMs + (limits[at]?.resetMs ?? 0) - endedMs) > periodMsMin / 2) return true
+  }
+  return false
+}
 
 function keepFullest({ states, atMs }: Shared, limits: readonly CountedLimit[], tsMs: number): void {
-  for (const [at, state] of limits.entries()) {
-    if (state.used < (states[at]?.used ?? 0)) continue
+  for (let at = 0; at < limits.length; at += 1) {
+    const state = limits[at]
+    if (state === undefined || state.used < (states[at]?.used ?? 0)) continue
     states[at] = state
     atMs[at] = tsMs
   }

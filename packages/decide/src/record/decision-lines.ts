@@ -77,9 +77,9 @@ export function createDecisionLines(
       open.push(line)
       return {
         ...record,
-        add() {
-          const isCounted = record.add()
-          if (isCounted) line.count += 1
+        add(count = 1) {
+          const isCounted = record.add(count)
+          if (isCounted) line.count += count
           return isCounted
         },
       }

@@ -71,8 +71,8 @@ export class DecisionRecorder {
   }
 
   /**
-   * Gives the record of an admission to the log; it is not safe before `log.writtenInTime()`. Returns what
-   * `log.finallyWritten()` does; undefined if the log did not accept it.
+   * Gives the record of an admission, or of so many that are alike, to the log; it is not safe before
+   * `log.writtenInTime()`. Returns what `log.finallyWritten()` does; undefined if the log did not accept it.
    */
   append(
     id: string,
@@ -80,9 +80,10 @@ export class DecisionRecorder {
     ask: DecisionRequest,
     limits: readonly Limit[],
     decision: Decision,
+    count = 1,
   ): Promise<boolean> | undefined {
     const admission = admissionOf(id, tsMs, ask, limits, decision, this.#addressForm)
-    const line = encodeDecisionOpen(admission)
+    const line = encodeDecisionOpen(count === 1 ? admission : { ...admission, count })
     ask.trace?.appended(line)
     const isAccepted = this.#log.append(ask.subject.id, line, true)
     return isAccepted ? this.#log.finallyWritten() : undefined
@@ -98,6 +99,11 @@ export class DecisionRecorder {
   /** Records the denial of a request whose caller is known. */
   denyRequest(ask: DecisionRequest, limits: readonly Limit[], decision: Decision): Promise<RecordedDecision> {
     return this.deny(denialOf(ask, limits, decision, this.#addressForm), limits, decision)
+  }
+
+  /** Records so many denials that were given elsewhere; false where the log did not accept them. */
+  appendRefusals(ask: DecisionRequest, limits: readonly Limit[], decision: Decision, count: number): boolean {
+    return this.appendDenial(denialOf(ask, limits, decision, this.#addressForm), true, count) !== undefined
   }
 
   /** Records the denial of a request without a valid credential. */
@@ -127,20 +133,20 @@ export class DecisionRecorder {
   }
 
   /**
-   * Returns the id of the record that counts the denial once the journal is written; undefined when the journal did not
-   * accept it.
+   * Returns the id of the record that counts the denial, or so many, once the journal is written; undefined when the
+   * journal did not accept it.
    */
-  appendDenial(denial: Denial, mayShareRecord: boolean): string | undefined {
+  appendDenial(denial: Denial, mayShareRecord: boolean, count = 1): string | undefined {
     const tsMs = this.#clock.nowMs()
-    const shared = mayShareRecord ? this.#coalesce(denial, tsMs) : undefined
+    const shared = mayShareRecord ? this.#coalesce(denial, tsMs, count) : undefined
     if (shared !== undefined) return shared
     const id = uuidv7(tsMs)
-    const line = encodeDecisionOpen(denialRecordOf(denial, id, tsMs, 1))
+    const line = encodeDecisionOpen(denialRecordOf(denial, id, tsMs, count))
     denial.traced?.appended(line)
     return this.#log.append(denial.key, line) ? id : undefined
   }
 
-  #coalesce(given: Denial, tsMs: number): string | undefined {
+  #coalesce(given: Denial, tsMs: number, count: number): string | undefined {
     const second = Math.floor(tsMs / 1_000)
     if (second !== this.#second) {
       this.#second = second
@@ -151,16 +157,16 @@ export class DecisionRecorder {
     const denial = isFlood ? { ...given, ip: '' } : given
     const kind = kindOf(denial)
     let open = this.#coalesced.get(kind)
-    if (!open?.record.add()) {
+    if (!open?.record.add(count)) {
       if (open === undefined && this.#coalesced.size >= this.#coalescedMax) return undefined
       const id = uuidv7(tsMs)
       const { beforeCount, afterCount } = encodeCoalescedOpen(denialRecordOf(denial, id, tsMs, 0))
       const record = this.#log.openCoalesced(denial.key, beforeCount, afterCount)
-      if (!record?.add()) return undefined
+      if (!record?.add(count)) return undefined
       open = { id, record }
       this.#coalesced.set(kind, open)
     }
-    this.counters.coalesced += 1
+    this.counters.coalesced += count
     return open.id
   }
 }

@@ -42,9 +42,9 @@ export function createMemoryDecisionLog(): MemoryDecisionLog {
       const at = records.length
       let count = 0
       const opened = closed
-      const add = () => {
+      const add = (more = 1) => {
         if (opened !== closed) return false
-        count += 1
+        count += more
         records[at] = { key, ...JSON.parse(`${beforeCount}${count}${latest()}}`) }
         return true
       }

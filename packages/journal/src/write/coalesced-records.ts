@@ -23,8 +23,6 @@ interface Sum {
   readonly key: string
   /** See `RecordLog.openCoalesced`. */
   readonly latest: (() => string) | undefined
-  /** Of what was counted in this turn, where somebody asks. */
-  outcome: PromiseWithResolvers<boolean> | undefined
   /** By the wall clock, for the watermark: its record bears this time. */
   readonly openedMs: number
   /** By the clock that is never set. */
@@ -47,6 +45,8 @@ export class CoalescedRecords {
   /** Closed by frames that may not be in the file yet. */
   readonly #closing = new Map<number, Sum>()
   #touched: Sum[] = []
+  /** Of what was counted in this turn, where somebody asks. */
+  #outcome: PromiseWithResolvers<boolean> | undefined
   #last = 0
   /** How many have become records. */
   closed = 0
@@ -67,23 +67,24 @@ export class CoalescedRecords {
     if (!this.#frames.put(head, key, keyBytes, value, keyBytes + Buffer.byteLength(value), share)) return undefined
     this.#last = number
     const opened = { openedMs: Date.now(), openedTick: performance.now() }
-    const counts = { pendingCount: 0, count: 0, outcome: undefined, isOpen: true }
+    const counts = { pendingCount: 0, count: 0, isOpen: true }
     const sum: Sum = { number, topic, key, latest, ...opened, ...counts }
     this.#open.set(number, sum)
-    return { add: () => this.#add(sum), finallyWritten: () => this.#finallyWritten(sum) }
+    return { add: (count = 1) => this.#add(sum, count), finallyWritten: this.#finallyWritten }
   }
 
-  #add(sum: Sum): boolean {
+  #add(sum: Sum, count: number): boolean {
     if (!sum.isOpen || !this.#frames.hasSpace('reserved')) return false
     if (sum.pendingCount === 0) this.#touched.push(sum)
-    sum.pendingCount += 1
+    sum.pendingCount += count
     this.#frames.schedule()
     return true
   }
 
-  #finallyWritten(sum: Sum): Promise<boolean> {
-    sum.outcome ??= Promise.withResolvers()
-    return sum.outcome.promise
+  /** One promise for all that is counted in a turn: what the journal loses is the end of it. */
+  readonly #finallyWritten = (): Promise<boolean> => {
+    this.#outcome ??= Promise.withResolvers()
+    return this.#outcome.promise
   }
 
   /**
@@ -93,7 +94,11 @@ export class CoalescedRecords {
   putCounts(): boolean {
     if (this.#touched.length === 0) return true
     const sums = this.#takeTouched()
-    if (sums.every((sum) => this.#putCount(sum))) return true
+    if (sums.every((sum) => this.#putCount(sum))) {
+      if (this.#outcome !== undefined) void this.#frames.finallyWritten().then(this.#outcome.resolve)
+      this.#outcome = undefined
+      return true
+    }
     // For `rollBack`, which comes next.
     this.#touched = sums.filter(({ pendingCount }) => pendingCount > 0)
     return false
@@ -110,8 +115,6 @@ export class CoalescedRecords {
     if (!this.#frames.put(head, '', 0, value, value.length, 'closing')) return false
     sum.count += sum.pendingCount
     sum.pendingCount = 0
-    if (sum.outcome !== undefined) void this.#frames.finallyWritten().then(sum.outcome.resolve)
-    sum.outcome = undefined
     return true
   }
 
@@ -159,9 +162,9 @@ export class CoalescedRecords {
     for (const sum of touched) {
       if (sum.topic === topic) missed += sum.pendingCount
       sum.pendingCount = 0
-      sum.outcome?.resolve(false)
-      sum.outcome = undefined
     }
+    this.#outcome?.resolve(false)
+    this.#outcome = undefined
     for (const frame of frames) if (this.#rollBackFrame(frame) && frame.topic === topic) missed += numberIn(frame)
     // In the order of their opening again: the watermark and the closes look at the oldest first.
     this.#open = new Map([...this.#open].sort(([a], [b]) => a - b))

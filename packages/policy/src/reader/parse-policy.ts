@@ -21,6 +21,7 @@ import { readUnsubscribed, unsubscribedEntries } from './read-unsubscribed.ts'
 import { readUpstreams, upstreamEntries } from './read-upstreams.ts'
 import { readWatches, watchEntries } from './read-watches.ts'
 import { remarkOnBudgets } from './remark-on-budgets.ts'
+import { remarkOnClientLeases } from './remark-on-client-leases.ts'
 import { remarkOnLimits } from './remark-on-limits.ts'
 import { type PolicyProblem, TextReader } from './text-reader.ts'
 import { type PolicyValue, ValueReader } from './value-reader.ts'
@@ -98,6 +99,8 @@ export function parsePolicy(text: string, fileName: string): ParsedPolicy {
   const limitsAt = sectionsAt?.get('limits')
   if (limitsAt !== undefined && !reader.isEmpty(limitsAt)) remarkOnLimits(reader, limitsAt, policy)
   remarkOnBudgets(reader, policy)
+  const plansAt = sectionsAt?.get('plans')
+  if (plansAt !== undefined && !reader.isEmpty(plansAt)) remarkOnClientLeases(reader, plansAt, policy)
   const written = (section: string) => {
     const at = sectionsAt?.get(section)
     return at === undefined ? [] : reader.written(at)

@@ -99,6 +99,10 @@ const members = {
     kind: 'deny',
   }),
   lease: t.optional('fixed_window only: units that a process reserves in advance.', t.integer(1, unitsMax)),
+  clientLease: t.optional(
+    'token_bucket only: applications may take its units ahead, where the plan lets them. A burst may then be longer by what flows back meanwhile. Default: false.',
+    t.boolean,
+  ),
   record: t.withDefault(
     'Whether decision records store the values that the limit counts by in plain text or as a hash. Default: hash.',
     t.oneOf(['plain', 'hash']),
@@ -146,7 +150,7 @@ const schema = t.objectSchema(members, {
       properties: { size: { minimum: 1 }, unit: { const: 'requests' }, onUnavailable: { enum: ['allow', 'deny'] } },
     }),
     t.implies({ not: isInFlight }, t.without('expires')),
-    t.implies({ not: hasAlgorithm('hasBurst') }, t.without('burst')),
+    t.implies({ not: hasAlgorithm('hasBurst') }, t.without('burst', 'clientLease')),
     t.implies(hasAlgorithm('keepsEachUnit'), { properties: { size: { maximum: slidingLogSizeMax } } }),
     t.implies({ ...t.has('window'), not: t.has('cooldown') }, { properties: { thresholds: { maxItems: 0 } } }),
     t.implies(t.has('lease'), t.without('block')),
@@ -256,6 +260,12 @@ function readLimit(reader: PolicyReader, name: string, at: SourcePosition, refer
     reader.refuseKey(fields, 'forecast', 'only a limit with `period: day`, `week` or `month` can have a `forecast`')
   }
   if (lease > 0) checkLease(reader, fields, algorithm)
+  if (algorithm !== undefined && !algorithmFacts[algorithm].hasBurst)
+    reader.refuseKey(
+      fields,
+      'clientLease',
+      `only a ${algorithmsWith('hasBurst')} needs \`clientLease\` of its own; remove it`,
+    )
   const unit = isOfSlots ? 'requests' : values.unit === 'cost' ? undefined : values.unit
   if (lease > 0 && unit !== undefined && !isOfSlots)
     reader.refuseKey(fields, 'lease', `conflicts with \`unit: ${unit}\``)
@@ -275,6 +285,7 @@ function readLimit(reader: PolicyReader, name: string, at: SourcePosition, refer
     onExceed: exceed,
     ...settings,
     ...(values.record === 'plain' ? { record: 'plain' as const } : {}),
+    ...(values.clientLease === true ? { clientLease: true as const } : {}),
     ...(values.forecast === true ? { forecast: true as const } : {}),
     ...refusalsOf(reader, fields, values),
     ...definedFields({

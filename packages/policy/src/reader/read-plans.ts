@@ -31,6 +31,8 @@ export const namesForAll = (limits: Limits, plan?: string): ReadonlySet<string> 
   return new Set([...limits.values()].flatMap((limit) => (limit !== undefined && applies(limit) ? limit.name : [])))
 }
 
+/** Longer, and records would be dated too far before what they count; shorter, and a lease is over on its way. */
+export const clientLease = t.duration('100ms', '10s')
 /** Of plans and routes: whether admissions of a second share a record. */
 export const coalesce = t.oneOf(['1s', 'none'])
 
@@ -47,6 +49,10 @@ const plan = t.object('a plan', {
   coalesce: t.optional(
     '`1s`: one record with a count for admissions of a second that are alike. A route may say otherwise. Default: none.',
     coalesce,
+  ),
+  clientLease: t.optional(
+    'How long applications may decide by themselves with units that they took ahead: 100ms to 10s. Default: not at all.',
+    clientLease,
   ),
 })
 
@@ -67,9 +73,10 @@ export function readPlans(
     const service = written?.values.selfService === true ? { selfService: true } : {}
     const choosing = written?.values.ownAlerts === true ? { ownAlerts: true } : {}
     const sharing = written?.values.coalesce === '1s' ? { coalesces: true } : {}
-    const texts = definedFields({ title: written?.values.title, about: written?.values.about })
+    const { title, about, clientLease: clientLeaseMs } = written?.values ?? {}
+    const more = definedFields({ title, about, clientLeaseMs })
     return (
-      found && sameAs(before.get(name), { name, limits: found, ...own, ...service, ...choosing, ...sharing, ...texts })
+      found && sameAs(before.get(name), { name, limits: found, ...own, ...service, ...choosing, ...sharing, ...more })
     )
   })
 }
@@ -81,6 +88,7 @@ function sameAs(before: Plan | undefined, plan: Plan): Plan {
     before.selfService === plan.selfService &&
     before.ownAlerts === plan.ownAlerts &&
     before.coalesces === plan.coalesces &&
+    before.clientLeaseMs === plan.clientLeaseMs &&
     before.title === plan.title &&
     before.about === plan.about &&
     plan.limits.every((one, at) => one === before.limits[at])

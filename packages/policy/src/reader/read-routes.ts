@@ -9,7 +9,7 @@ import { noRouteLimits, type Route, type Upstream } from '../policy.ts'
 import { type CostSource, costPattern, costSourceRule, parseCostSource } from '../policy-values.ts'
 import { checkRouteLimits, parametersOf } from './check-parameters.ts'
 import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
-import { coalesce, type Limits, limitNames, type Plans, routeLimitsReader } from './read-plans.ts'
+import { clientLease, coalesce, type Limits, limitNames, type Plans, routeLimitsReader } from './read-plans.ts'
 import { refusalMembers, refusalsOf } from './read-refusal.ts'
 import type { ValueReader } from './value-reader.ts'
 import * as t from './value-types.ts'
@@ -55,6 +55,11 @@ const cost: t.ValueType<Pick<Route, 'cost' | 'costFrom'>> = {
   },
 }
 
+const routeLease: t.ValueType<number> = {
+  schema: { oneOf: [{ const: 'none' }, clientLease.schema] },
+  read: (reader, at) => (reader.scalar(at) === 'none' ? 0 : clientLease.read(reader, at)),
+}
+
 const route = t.object('a route', {
   match: t.required(
     "METHOD /path; `:name` matches one segment, `:name:verb` a segment that ends in `:verb`, a final `*` any rest. DESCRIPTOR /DOMAIN/KEY/VALUE for descriptors of Envoy's rate limit service.",
@@ -88,6 +93,7 @@ const route = t.object('a route', {
     }),
   ),
   coalesce: t.optional("`1s` or `none`, instead of what the plan says. Default: the plan's.", coalesce),
+  clientLease: t.optional("Less than the plan's, or `none`. Default: the plan's.", routeLease),
   beyond: t.optional(
     'For descriptors: `charge` counts hits that do not fit too. Default: deny.',
     t.oneOf(['deny', 'charge']),
@@ -143,7 +149,7 @@ export function readRoutes(reader: PolicyReader, at: SourcePosition, known: Rout
       ...units,
       upstream,
       limits,
-      ...definedFields({ settleMs: settle, settleMax, refundOn, meter }),
+      ...definedFields({ settleMs: settle, settleMax, refundOn, meter, clientLeaseMs: values.clientLease }),
       ...(values.coalesce !== undefined && { coalesces: values.coalesce === '1s' }),
       ...(beyond === 'charge' && { chargesBeyond: true }),
       ...refusalsOf(reader, fields, values),
@@ -196,7 +202,7 @@ const findMeter = (reader: PolicyReader, at: SourcePosition, name: string, { met
 
 /** A caller that asks by descriptors forwards the request itself, and says what it costs by hits_addend. */
 function refuseForDescriptors(reader: PolicyReader, fields: Fields): void {
-  for (const key of ['upstream', 'settle', 'settleMax', 'refundOn', 'refusal', 'refusals', 'meter']) {
+  for (const key of ['upstream', 'settle', 'settleMax', 'refundOn', 'refusal', 'refusals', 'meter', 'clientLease']) {
     reader.refuseKey(fields, key, `a route for descriptors cannot have \`${key}\``)
   }
   const costAt = fields.get('cost')

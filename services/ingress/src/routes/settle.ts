@@ -2,9 +2,11 @@ import { holdBody, type renewed, settleBody, type settled } from '@weir/api/chec
 import type { Of } from '@weir/api/schema.ts'
 import type { RenewResult, Settlement } from '@weir/core/limits/settlement.ts'
 import type { SettleAnswer, Settling } from '@weir/decide/correct/settle.ts'
+import type { DecisionView } from '@weir/decide/decision-view.ts'
 import { ancestorsOf } from '@weir/policy/ancestors.ts'
 import { badRequest, type Problem, problem, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance, FastifyReply } from 'fastify'
+import { isProblem } from '../http/decision-reply.ts'
 import type { LivePolicy } from '../policy-view.ts'
 import { forbidden } from './check/answer-check.ts'
 import { authorizedCheck, type CallerAuthorizer, type CheckPrincipal } from './check/authorize-caller.ts'
@@ -51,10 +53,18 @@ const unfinished = (why: string): Problem => {
   return problem('settlement-unavailable', 'Settlement unavailable', 503, detail)
 }
 
-/** The subject of the decision; undefined where the credential may not name it. */
-const subjectOf = (principal: CheckPrincipal, { subject }: Of<typeof holdBody>): string | undefined => {
-  if (principal.kind === 'token') return subject
-  return subject === undefined || subject === principal.subject.id ? principal.subject.id : undefined
+/** What a caller may settle; a problem where its credential may not, or it names nobody. */
+export function settlementOf(
+  principal: CheckPrincipal,
+  { policy }: DecisionView,
+  { subject, id }: Of<typeof holdBody>,
+): Settlement | Problem {
+  const isOwn = principal.kind === 'subject'
+  if (!isOwn && subject === undefined) return badRequest('Give subject.')
+  if (isOwn && subject !== undefined && subject !== principal.subject.id) return ownDecisionsOnly
+  const name = isOwn ? principal.subject.id : (subject ?? '')
+  const own = isOwn ? principal.subject : policy.subjects.get(name)
+  return { subject: name, root: own && ancestorsOf(own).at(-1)?.id, id, isOwn }
 }
 
 /**
@@ -80,13 +90,8 @@ export function addSettleRoutes(
       const { id } = found.value
       const wrongUnits = 'units' in found.value ? unitsProblem(view.policy, found.value.units) : undefined
       if (wrongUnits !== undefined) return sendProblem(reply, wrongUnits)
-      const subject = subjectOf(principal, found.value)
-      if (subject === undefined) {
-        return sendProblem(reply, principal.kind === 'token' ? badRequest('Give subject.') : ownDecisionsOnly)
-      }
-      const own = principal.kind === 'subject' ? principal.subject : policy.view.policy.subjects.get(subject)
-      const root = own && ancestorsOf(own).at(-1)?.id
-      const settlement = { subject, root, id, isOwn: principal.kind === 'subject' }
+      const settlement = settlementOf(principal, policy.view, found.value)
+      if (isProblem(settlement)) return sendProblem(reply, settlement)
       return send(reply, id, shownTo(principal, await answer(settlement, found.value)))
     })
   add('/v1/settle', settleBody, readSettleBody, (settlement, { cost, units }) =>
@@ -103,41 +108,49 @@ const shownTo = ({ kind }: CheckPrincipal, answer: SettleAnswer | RenewResult) =
     : answer
 
 function send(reply: FastifyReply, id: string, answer: SettleAnswer | RenewResult): FastifyReply {
+  if (answer.kind === 'renewed') {
+    const found: Of<typeof renewed> = { id, open_ms: answer.openMs }
+    return reply.header('cache-control', 'no-store').send(found)
+  }
+  if (answer.kind === 'settled') {
+    const { cost, units, adjustment, correction = null } = answer
+    const limits = answer.limits.map(({ resetMs, at, ...state }) => ({
+      ...state,
+      reset_ms: resetMs,
+      ...(at && { at }),
+    }))
+    const found: Of<typeof settled> = { id, cost, ...(units && { units }), adjustment, correction, limits }
+    return reply.header('cache-control', 'no-store').send(found)
+  }
+  const { found, retrySeconds } = settleProblem(id, answer)
+  return sendProblem(retrySeconds === undefined ? reply : reply.header('retry-after', retrySeconds), found)
+}
+
+/** Why a decision was not settled or renewed, and when to try again. */
+export function settleProblem(
+  id: string,
+  answer: Exclude<SettleAnswer | RenewResult, { readonly kind: 'settled' | 'renewed' }>,
+): { readonly found: Problem; readonly retrySeconds?: number } {
   switch (answer.kind) {
-    case 'renewed': {
-      const found: Of<typeof renewed> = { id, open_ms: answer.openMs }
-      return reply.header('cache-control', 'no-store').send(found)
-    }
-    case 'settled': {
-      const { cost, units, adjustment, correction = null } = answer
-      const limits = answer.limits.map(({ resetMs, at, ...state }) => ({
-        ...state,
-        reset_ms: resetMs,
-        ...(at && { at }),
-      }))
-      const found: Of<typeof settled> = { id, cost, ...(units && { units }), adjustment, correction, limits }
-      return reply.header('cache-control', 'no-store').send(found)
-    }
     case 'too-many':
-      return sendProblem(reply.header('retry-after', retryAfterSecondsMax), tooMany)
+      return { found: tooMany, retrySeconds: retryAfterSecondsMax }
     case 'forbidden':
-      return sendProblem(reply, ownChecksOnly)
+      return { found: ownChecksOnly }
     case 'too-much':
-      return sendProblem(reply, tooMuch(answer))
+      return { found: tooMuch(answer) }
     case 'unknown':
-      return sendProblem(reply, unknownDecision(id))
+      return { found: unknownDecision(id) }
     case 'conflict':
-      return sendProblem(reply, otherCost(answer))
+      return { found: otherCost(answer) }
     case 'busy': {
       const seconds = Math.min(retryAfterSecondsMax, Math.ceil(answer.retryAfterMs / 1_000))
-      return sendProblem(reply.header('retry-after', seconds), unfinished('Another process is settling this decision.'))
+      return { found: unfinished('Another process is settling this decision.'), retrySeconds: seconds }
     }
     case 'unavailable':
-      return sendProblem(reply.header('retry-after', unavailableRetrySeconds), unfinished('Redis did not answer.'))
-    case 'unrecorded':
-      return sendProblem(
-        reply.header('retry-after', unavailableRetrySeconds),
-        unfinished('The limits are corrected, but the record of it could not be written yet.'),
-      )
+      return { found: unfinished('Redis did not answer.'), retrySeconds: unavailableRetrySeconds }
+    case 'unrecorded': {
+      const why = 'The limits are corrected, but the record of it could not be written yet.'
+      return { found: unfinished(why), retrySeconds: unavailableRetrySeconds }
+    }
   }
 }

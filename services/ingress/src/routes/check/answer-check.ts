@@ -7,7 +7,7 @@ import type { NamedValues } from '@weir/core/limits/limit-store.ts'
 import { costOf, settleMsMax } from '@weir/core/limits/limit-store.ts'
 import type { DecisionService } from '@weir/decide/decision-service.ts'
 import type { DecisionView } from '@weir/decide/decision-view.ts'
-import type { RecordedDecision } from '@weir/decide/types.ts'
+import type { DecisionRequest, RecordedDecision, UnauthenticatedRequest } from '@weir/decide/types.ts'
 import { findKey } from '@weir/identity/credential.ts'
 import { canonicalJson, type JsonObject } from '@weir/policy/entities.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
@@ -53,10 +53,21 @@ export interface CheckParts {
 }
 
 /** Decides one check. It calls the store before it returns, so that all checks of one tick go to Redis together. */
-export function answerCheck(
-  { decisionService, entryPoint, startedAt, view, principal, nowMs, client, trace }: CheckParts,
+export function answerCheck(parts: CheckParts, body: CheckBody): Checked | Promise<Checked> {
+  const { decisionService } = parts
+  const asked = askedIn(parts, body)
+  if (isProblem(asked)) return asked
+  if ('retryAfterMs' in asked) return decisionService.rejectUnauthenticated(asked)
+  const decided = decisionService.decide(asked)
+  if (asked.idempotencyKey === undefined) return decided
+  return decided.then((recorded) => (recorded.decision.isOtherQuestion === true ? otherQuestion : recorded))
+}
+
+/** What a check asks; a problem where it cannot be asked, and without a valid key whom to refuse. */
+export function askedIn(
+  { entryPoint, startedAt, view, principal, nowMs, client, trace }: CheckParts,
   body: CheckBody,
-): Checked | Promise<Checked> {
+): DecisionRequest | UnauthenticatedRequest | Problem {
   const matched = matchAsked(view, body)
   if (isProblem(matched)) return matched
   const { route, method, path } = matched
@@ -65,7 +76,7 @@ export function answerCheck(
   if (body.ip !== undefined && ip === '') return badRequest('ip must be an IPv4 or IPv6 address.')
   const who = checkedSubject(view, principal, body, nowMs)
   const asked = { entryPoint, startedAt, ip, route, method, trace: trace?.decision() }
-  if (who === 'unauthenticated') return decisionService.rejectUnauthenticated({ ...asked, retryAfterMs: 0 })
+  if (who === 'unauthenticated') return { ...asked, retryAfterMs: 0 }
   if (isProblem(who)) return who
   const notOwn = isOwn ? whyNotOwn(view, principal, body, route) : undefined
   if (notOwn !== undefined) return notOwn
@@ -81,7 +92,7 @@ export function answerCheck(
   const ofBody = pointers === undefined ? undefined : valuesOfJson(body.body, pointers)
   const idempotencyKey = idempotencyKeyOf(principal, body)
   const named = view.readScopes({ route, path, attributes: body.attributes, claims, body: ofBody })
-  const decided = decisionService.decide({
+  return {
     ...asked,
     view,
     subject: who.subject,
@@ -97,9 +108,7 @@ export function answerCheck(
     client: waitMs === undefined ? undefined : client,
     waitMs,
     reauthenticate: isOwn ? principal.reauthenticate : async (live) => reauthenticated(live, who, body, nowMs),
-  })
-  if (idempotencyKey === undefined) return decided
-  return decided.then((recorded) => (recorded.decision.isOtherQuestion === true ? otherQuestion : recorded))
+  }
 }
 
 const otherQuestion = problem(

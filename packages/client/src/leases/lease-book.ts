@@ -1,0 +1,341 @@
+import type { CheckResult, LimitState } from '../check-result.ts'
+import type { HeaderTemplate } from './header-template.ts'
+
+/*
+ * The algorithm by which an application decides with units that it took ahead. It has no clock, timer or connection:
+ * its caller says what time it is, in milliseconds of a clock that is never set, and sends what `takeRound` returns.
+ * docs/leases.md says what it promises.
+ */
+
+/** What is asked, and the text that tells it from others. */
+export interface LeaseQuestion {
+  readonly name: string
+  /** As the body of a lease has it. */
+  readonly body: Readonly<Record<string, unknown>>
+}
+
+/** Units as the server gave them. */
+export interface GivenLease {
+  readonly id: string
+  /** To be settled under this name. */
+  readonly subject: string
+  readonly count: number
+  readonly cost: number
+  /** From the sending of the round on. */
+  readonly endsMs: number
+  readonly limits: readonly LimitState[]
+  readonly headers: readonly HeaderTemplate[]
+}
+
+/** No units: for how long to ask singly, and whether the policy gives none for such a question. */
+export interface NoLease {
+  readonly plainMs: number
+  readonly isBarred?: boolean
+}
+
+/** What one question of a round was answered. */
+export type LeaseReply = GivenLease | NoLease
+
+/** A lease that decides. */
+export interface HeldLease extends GivenLease {
+  /** Decisions still to be made. */
+  left: number
+  /** When its round was sent. */
+  readonly sentMs: number
+  readonly usableUntilMs: number
+  /** When the first decision was made with it; undefined before that. */
+  firstMs: number | undefined
+}
+
+/** Units to be given back. */
+export interface Settlement {
+  readonly id: string
+  readonly subject: string
+  /** Units that were used. */
+  readonly cost: number
+  /** After that the server knows the lease no more. */
+  readonly untilMs: number
+}
+
+/** What goes to the server in one call. */
+export interface Round {
+  readonly settle: readonly Settlement[]
+  readonly refused: readonly { readonly question: LeaseQuestion; readonly deniedBy: string; readonly count: number }[]
+  readonly lease: readonly { readonly question: LeaseQuestion; readonly want: number }[]
+}
+
+/** A refusal that holds for a while. */
+export interface Refusing {
+  readonly result: CheckResult
+  readonly sinceMs: number
+  readonly untilMs: number
+  /** Refused from memory, and not told yet. */
+  count: number
+}
+
+interface Asked {
+  readonly question: LeaseQuestion
+  held: HeldLease | undefined
+  /** Takes over when the one that decides is used up. */
+  next: HeldLease | undefined
+  /** Decisions wanted; undefined for none. */
+  want: number | undefined
+  /** Its wish is on its way. */
+  isWishing: boolean
+  refusing: Refusing | undefined
+  plainUntilMs: number
+  /** The policy lets it be decided here: only then a refusal is held too. */
+  mayLease: boolean
+  /** The last request that was asked singly. */
+  singleMs: number
+}
+
+/** A lease of fewer decisions costs as much as checks of their own. */
+const leastCount = 8
+/** As the server gives them. */
+const mostCount = 10_000
+/** At most so many times the last lease: a burst must not take what others need. */
+const growth = 4
+/** The clocks of two machines drift apart by a thousandth at most; and a millisecond for the rounding of both. */
+const drift = 0.999
+const roundingMs = 1
+/** Rounds come no closer, and no further apart than an eighth of a lease's life. */
+const roundGapMs = 100
+const roundsPerLife = 8
+/** Two requests of one question within this time wish for a lease, while no life is known. */
+const lifeMsDefault = 1_000
+/** A refusal holds in memory for this long at most, and is told within it. */
+const refusingMsMax = 1_000
+/** The server keeps leases for a minute behind their end. */
+const settledWithinMs = 60_000
+/** Items of each list of a round; the rest goes with the next. */
+const itemsMax = 100
+/** Rounds on their way: more, and the server does not answer. */
+const roundsMax = 8
+
+/** What an application holds and wishes. Every method that is given a time is given the same clock's, ascending. */
+export class LeaseBook {
+  /** Since it was made. `lost`: leases whose unused units were not given back. */
+  readonly counters = { leased: 0, decided: 0, refused: 0, returned: 0, lost: 0 }
+  readonly #questionsMax: number
+  readonly #asked = new Map<string, Asked>()
+  readonly #settlements: Settlement[] = []
+  /** Of these questions at least something is to be sent. */
+  readonly #due = new Set<Asked>()
+  #lifeMs = lifeMsDefault
+  #lastRoundMs = Number.NEGATIVE_INFINITY
+  /** After a lost round nothing is sent before. */
+  #silentUntilMs = Number.NEGATIVE_INFINITY
+  #rounds = 0
+  #isUrgent = false
+  #isClosed = false
+
+  constructor(questionsMax: number) {
+    this.#questionsMax = questionsMax
+  }
+
+  /** Decides from memory; undefined where the server is to be asked. */
+  decide(name: string, nowMs: number): HeldLease | Refusing | undefined {
+    const one = this.#asked.get(name)
+    if (one === undefined) return undefined
+    const { refusing } = one
+    if (refusing !== undefined) {
+      if (nowMs < refusing.untilMs) {
+        refusing.count += 1
+        this.counters.refused += 1
+        this.#due.add(one)
+        return refusing
+      }
+      this.#endRefusing(one)
+    }
+    const held = this.#heldOf(one, nowMs)
+    if (held === undefined) return undefined
+    held.left -= 1
+    held.firstMs ??= nowMs
+    this.counters.decided += 1
+    if (held.left <= held.count / 2) this.#wishNext(one, held, nowMs)
+    return held
+  }
+
+  /** Notes that a question goes to the server by itself, and wishes for a lease if it comes often. */
+  askedSingly(question: LeaseQuestion, nowMs: number): void {
+    if (this.#isClosed) return
+    const one = this.#asked.get(question.name) ?? this.#open(question)
+    const isOften = nowMs - one.singleMs <= this.#lifeMs / 2
+    one.singleMs = nowMs
+    if (!isOften || nowMs < one.plainUntilMs || one.isWishing || one.want !== undefined) return
+    one.want = leastCount
+    this.#due.add(one)
+    this.#isUrgent = true
+  }
+
+  /** Notes what the server answered to such a question: a limit's refusal holds for a while. */
+  answeredSingly(name: string, result: CheckResult, nowMs: number): void {
+    const one = this.#asked.get(name)
+    if (one === undefined || result.allowed || result.reason !== 'limit' || result.onExceed === 'delay') return
+    if (one.refusing !== undefined || !one.mayLease || this.#isClosed) return
+    const untilMs = nowMs + Math.min(result.retryAfterMs, refusingMsMax)
+    one.refusing = { result, sinceMs: nowMs, untilMs, count: 0 }
+  }
+
+  #open(question: LeaseQuestion): Asked {
+    const [oldest] = this.#asked.values()
+    if (this.#asked.size >= this.#questionsMax && oldest !== undefined) this.#forget(oldest)
+    const plain = {
+      want: undefined,
+      isWishing: false,
+      refusing: undefined,
+      plainUntilMs: Number.NEGATIVE_INFINITY,
+      mayLease: false,
+    }
+    const one: Asked = { question, held: undefined, next: undefined, ...plain, singleMs: Number.NEGATIVE_INFINITY }
+    this.#asked.set(question.name, one)
+    return one
+  }
+
+  /** The lease that decides now; those that are over are to be settled. */
+  #heldOf(one: Asked, nowMs: number): HeldLease | undefined {
+    for (let { held } = one; held !== undefined; held = one.held) {
+      if (held.left > 0 && nowMs < held.usableUntilMs) return held
+      this.#return(held)
+      one.held = one.next
+      one.next = undefined
+    }
+    return undefined
+  }
+
+  #wishNext(one: Asked, { count, left, firstMs, endsMs, sentMs }: HeldLease, nowMs: number): void {
+    if (one.next !== undefined || one.isWishing || one.want !== undefined || nowMs < one.plainUntilMs) return
+    const tookMs = Math.max(1, nowMs - (firstMs ?? sentMs))
+    const ofHalfALife = ((count - left) * (endsMs / 2)) / tookMs
+    one.want = Math.round(Math.min(mostCount, growth * count, Math.max(leastCount, ofHalfALife)))
+    this.#due.add(one)
+  }
+
+  #return({ id, subject, cost, count, left, usableUntilMs }: HeldLease): void {
+    if (left === 0) return
+    this.#settlements.push({ id, subject, cost: (count - left) * cost, untilMs: usableUntilMs + settledWithinMs })
+  }
+
+  #endRefusing(one: Asked): void {
+    if (one.refusing?.count === 0) one.refusing = undefined
+    else this.#due.add(one)
+  }
+
+  #forget(one: Asked): void {
+    for (const held of [one.held, one.next]) if (held !== undefined) this.#return(held)
+    this.#asked.delete(one.question.name)
+    this.#due.delete(one)
+  }
+
+  /** Whether something is to be sent, soon. */
+  get hasWork(): boolean {
+    return this.#due.size > 0 || this.#settlements.length > 0
+  }
+
+  /** When something has to be done next: a round, or a lease or refusal that ends. */
+  dueMs(): number {
+    if (this.hasWork && this.#rounds < roundsMax) {
+      const gapMs = this.#isUrgent ? 0 : Math.min(roundGapMs, this.#lifeMs / roundsPerLife)
+      return Math.max(this.#silentUntilMs, this.#lastRoundMs + gapMs)
+    }
+    let endMs = Number.POSITIVE_INFINITY
+    for (const { held, refusing } of this.#asked.values()) {
+      endMs = Math.min(endMs, held?.usableUntilMs ?? endMs, refusing?.untilMs ?? endMs)
+    }
+    return endMs
+  }
+
+  /** What is to be sent now; undefined for nothing. It has to be answered, or lost. */
+  takeRound(nowMs: number): Round | undefined {
+    for (const one of this.#asked.values()) {
+      this.#heldOf(one, nowMs)
+      if (one.refusing !== undefined && nowMs >= one.refusing.untilMs) this.#endRefusing(one)
+    }
+    if (nowMs < this.dueMs() || this.#rounds >= roundsMax) return undefined
+    const lease: Round['lease'][number][] = []
+    const refused: Round['refused'][number][] = []
+    for (const one of [...this.#due]) {
+      if (lease.length >= itemsMax || refused.length >= itemsMax) break
+      this.#due.delete(one)
+      const { question, want, refusing } = one
+      if (want !== undefined) lease.push({ question, want })
+      one.isWishing ||= want !== undefined
+      one.want = undefined
+      if (refusing === undefined || refusing.count === 0) continue
+      refused.push({ question, deniedBy: refusing.result.deniedBy, count: refusing.count })
+      if (nowMs >= refusing.untilMs) one.refusing = undefined
+      else refusing.count = 0
+    }
+    const settle = this.#settlements.splice(0, itemsMax)
+    this.#isUrgent = false
+    if (lease.length + refused.length + settle.length === 0) return undefined
+    this.#lastRoundMs = nowMs
+    this.#rounds += 1
+    return { settle, refused, lease }
+  }
+
+  /** The answer to a round that was sent at `sentMs`. It may be late: units are used for what is left of their life. */
+  answered(round: Round, replies: readonly LeaseReply[], sentMs: number, nowMs: number): void {
+    this.#rounds -= 1
+    this.counters.returned += round.settle.length
+    for (const [at, { question }] of round.lease.entries()) {
+      const one = this.#asked.get(question.name)
+      const reply = replies[at] ?? { plainMs: refusingMsMax }
+      if (one !== undefined) {
+        one.isWishing = false
+        one.mayLease = !('plainMs' in reply) || reply.isBarred !== true
+      }
+      if ('plainMs' in reply) {
+        if (one !== undefined) one.plainUntilMs = nowMs + reply.plainMs
+        continue
+      }
+      this.counters.leased += 1
+      this.#lifeMs = reply.endsMs
+      const usableUntilMs = sentMs + reply.endsMs * drift - roundingMs
+      const lease = { ...reply, left: reply.count, sentMs, usableUntilMs, firstMs: undefined }
+      if (one === undefined || this.#isClosed || nowMs >= usableUntilMs) this.#return(lease)
+      else if (one.held === undefined) one.held = lease
+      else if (one.next === undefined) one.next = lease
+      else this.#return(lease)
+    }
+  }
+
+  /** A round that is not answered: units it gave are charged and not used, and what it settled is sent again. */
+  lost(round: Round, nowMs: number, plainMs: number): void {
+    this.#rounds -= 1
+    this.#silentUntilMs = nowMs + plainMs
+    for (const one of round.settle) {
+      if (nowMs < one.untilMs) this.#settlements.push(one)
+      else this.counters.lost += 1
+    }
+    // Refusals are not told twice.
+    for (const { question } of round.lease) {
+      const one = this.#asked.get(question.name)
+      if (one === undefined) continue
+      one.isWishing = false
+      one.plainUntilMs = nowMs + plainMs
+    }
+  }
+
+  /** Units that the server did not take back: they are sent again until it knows the lease no more. */
+  unsettled(settlement: Settlement, nowMs: number): void {
+    this.counters.returned -= 1
+    if (nowMs < settlement.untilMs) this.#settlements.push(settlement)
+    else this.counters.lost += 1
+  }
+
+  /** All that is held is to be given back: from now on everything is asked singly. */
+  close(): void {
+    this.#isClosed = true
+    for (const one of [...this.#asked.values()]) {
+      for (const held of [one.held, one.next]) if (held !== undefined) this.#return(held)
+      one.held = undefined
+      one.next = undefined
+      one.want = undefined
+      if (one.refusing !== undefined) one.refusing = { ...one.refusing, untilMs: Number.NEGATIVE_INFINITY }
+    }
+    this.#isUrgent = true
+    this.#silentUntilMs = Number.NEGATIVE_INFINITY
+  }
+}

@@ -1,0 +1,188 @@
+import { performance } from 'node:perf_hooks'
+import type { CheckRequest } from '../check-request.ts'
+import { type CheckResult, isFields, limitStatesIn } from '../check-result.ts'
+import type { Connection, Reply } from '../connection.ts'
+import { readTemplate } from './header-template.ts'
+import { LeaseBook, type LeaseQuestion, type LeaseReply, type Round } from './lease-book.ts'
+import { laterRefusal, leasedResult } from './leased-result.ts'
+
+/** Leases of a client: whether and how many distinct checks are decided with units that were taken ahead. */
+export type LeaseOptions = boolean | { readonly questionsMax?: number | undefined }
+
+/** Counts of a client's leases, for the metrics of an application. */
+export type LeaseCounters = LeaseBook['counters']
+
+/** Of checks that differ, two kilobytes each. */
+const questionsMaxDefault = 10_000
+/** A server that did not answer, or gave nothing, is asked again after this time. */
+const retryMs = 1_000
+/** A policy that gives nothing, or a server that knows no leases, is asked again after this time. */
+const barredMs = 60_000
+/** A machine that slept moves its wall clock on, and not the other. */
+const sleptMs = 1_000
+/** Units in a later answer are gone anyway. */
+const roundTimeoutMs = 30_000
+const leasesPath = '/v1/leases'
+
+/**
+ * Decides checks with units that were taken ahead, and keeps up with the server in rounds. See `LeaseBook` for the
+ * algorithm; this has its clock, its timer and its connection.
+ */
+export class Leases {
+  readonly #book: LeaseBook
+  readonly #connection: Connection
+  #timer: NodeJS.Timeout | undefined
+  /** What the wall clock shows beyond the other clock: more, after a machine slept. */
+  #aheadMs = Date.now() - performance.now()
+  #jumpedMs = 0
+  #idle: PromiseWithResolvers<void> | undefined
+  #underWay = 0
+
+  constructor(connection: Connection, options: Exclude<LeaseOptions, boolean> = {}) {
+    this.#connection = connection
+    this.#book = new LeaseBook(options.questionsMax ?? questionsMaxDefault)
+  }
+
+  get counters(): LeaseCounters {
+    return { ...this.#book.counters }
+  }
+
+  /** Decides now; undefined where the server is to be asked. */
+  decide(request: CheckRequest): CheckResult | undefined {
+    if (!isLeasable(request)) return undefined
+    const wallMs = Date.now()
+    const nowMs = this.#now(wallMs)
+    const found = this.#book.decide(nameOf(request), nowMs)
+    if (this.#book.hasWork) this.#schedule()
+    if (found === undefined) return undefined
+    return 'left' in found ? leasedResult(found, nowMs, wallMs) : laterRefusal(found.result, nowMs - found.sinceMs)
+  }
+
+  /** Notes a check that the server is asked; returns what notes its result. */
+  askedSingly(request: CheckRequest): ((result: CheckResult) => void) | undefined {
+    if (!isLeasable(request)) return undefined
+    const name = nameOf(request)
+    this.#book.askedSingly({ name, body: bodyOf(request) }, this.#now())
+    if (this.#book.hasWork) this.#schedule()
+    return (result) => {
+      this.#book.answeredSingly(name, result, this.#now())
+    }
+  }
+
+  /** Gives back what is not used, and reports refusals, for as long as `timeoutMs` at most. */
+  async close(timeoutMs: number): Promise<void> {
+    this.#book.close()
+    this.#idle = Promise.withResolvers()
+    const timer = setTimeout(this.#idle.resolve, timeoutMs)
+    this.#play()
+    await this.#idle.promise
+    clearTimeout(timer)
+    clearTimeout(this.#timer)
+  }
+
+  #now(wallMs = Date.now()): number {
+    const nowMs = performance.now()
+    const jumpedMs = wallMs - nowMs - this.#aheadMs
+    if (jumpedMs > sleptMs) {
+      this.#aheadMs += jumpedMs
+      this.#jumpedMs += jumpedMs
+    } else if (jumpedMs < -sleptMs) this.#aheadMs += jumpedMs
+    return nowMs + this.#jumpedMs
+  }
+
+  /** One timer, for whatever is due first. */
+  #schedule(): void {
+    this.#timer ??= setTimeout(this.#play, Math.max(0, Math.min(retryMs, this.#book.dueMs() - this.#now()))).unref()
+  }
+
+  readonly #play = (): void => {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    for (
+      let round = this.#book.takeRound(this.#now());
+      round !== undefined;
+      round = this.#book.takeRound(this.#now())
+    ) {
+      void this.#send(round)
+    }
+    if (this.#book.dueMs() < Number.POSITIVE_INFINITY) this.#schedule()
+    if (this.#underWay === 0 && !this.#book.hasWork) this.#idle?.resolve()
+  }
+
+  async #send(round: Round): Promise<void> {
+    const sentMs = this.#now()
+    const lease = round.lease.map(({ question, want }) => ({ ...question.body, want }))
+    const refused = round.refused.map(({ question, deniedBy, count }) => ({
+      ...question.body,
+      denied_by: deniedBy,
+      count,
+    }))
+    const settle = round.settle.map(({ id, subject, cost }) => ({ id, subject, cost }))
+    const body = JSON.stringify({ settle, refused, lease })
+    this.#underWay += 1
+    try {
+      const reply = await this.#connection.send(
+        { path: leasesPath, body, isHeld: false },
+        AbortSignal.timeout(roundTimeoutMs),
+      )
+      this.#answered(round, reply, sentMs)
+    } catch {
+      this.#book.lost(round, this.#now(), retryMs)
+    }
+    this.#underWay -= 1
+    this.#play()
+  }
+
+  #answered(round: Round, { status, value }: Reply, sentMs: number): void {
+    const nowMs = this.#now()
+    const lists = isFields(value) ? [value.leases, value.settled] : []
+    const [leases, settled] = lists
+    if (status !== 200 || !Array.isArray(leases) || !Array.isArray(settled)) {
+      // Nothing was done by a server that knows no leases, or a gateway that passes on checks alone.
+      this.#book.lost(round, nowMs, status >= 300 && status < 500 && status !== 429 ? barredMs : retryMs)
+      return
+    }
+    this.#book.answered(round, leases.map(replyOf), sentMs, nowMs)
+    for (const [at, one] of round.settle.entries()) if (isUnfinished(settled[at])) this.#book.unsettled(one, nowMs)
+  }
+}
+
+/** Checks whose answer is the same for a while. */
+const isLeasable = ({ units, idempotencyKey, peek, settle, wait }: CheckRequest): boolean =>
+  units === undefined && idempotencyKey === undefined && peek !== true && settle === undefined && wait === undefined
+
+const nameOf = ({ subject = '', key = '', ip = '', route = '', method = '', cost, attributes }: CheckRequest) =>
+  `${subject}\n${key}\n${ip}\n${route}\n${method}\n${cost ?? ''}${attributes === undefined ? '' : `\n${JSON.stringify(attributes)}`}`
+
+const bodyOf = ({ subject, key, ip, route, method, cost, attributes }: CheckRequest): LeaseQuestion['body'] => ({
+  subject,
+  key,
+  ip,
+  route,
+  method,
+  cost,
+  attributes,
+})
+
+/** A settlement that is worth a repeat: Redis or the journal was away. */
+const isUnfinished = (answer: unknown): boolean =>
+  isFields(answer) && isFields(answer.problem) && answer.problem.status === 503
+
+function replyOf(answer: unknown): LeaseReply {
+  if (!isFields(answer)) return { plainMs: retryMs }
+  const { id, subject, count, cost, ends_ms: endsMs, limits, headers, why } = answer
+  if (typeof id !== 'string' || typeof subject !== 'string' || typeof count !== 'number' || typeof cost !== 'number') {
+    const isBarred = why !== 'too-little' && why !== 'refused' && why !== 'unavailable'
+    return isBarred ? { plainMs: barredMs, isBarred } : { plainMs: retryMs }
+  }
+  const texts = isFields(headers) ? Object.entries(headers) : []
+  return {
+    id,
+    subject,
+    count,
+    cost,
+    endsMs: typeof endsMs === 'number' ? endsMs : 0,
+    limits: limitStatesIn(limits),
+    headers: texts.map(([name, text]) => readTemplate(name, String(text))),
+  }
+}

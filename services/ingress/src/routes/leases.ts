@@ -1,0 +1,101 @@
+import { type LeasesBody, type LeasesResults, leasesBody } from '@weir/api/leases.ts'
+import { rateLimitTemplates, shownStates } from '@weir/core/limits/rate-limit-headers.ts'
+import type { Settling } from '@weir/decide/correct/settle.ts'
+import type { DecisionService } from '@weir/decide/decision-service.ts'
+import type { Lease } from '@weir/decide/lease/leasing.ts'
+import { badRequest, type Problem, sendProblem } from '@weir/runtime/problem.ts'
+import type { FastifyInstance } from 'fastify'
+import { isProblem } from '../http/decision-reply.ts'
+import { sendJson } from '../http/send-json.ts'
+import { startedAtOf } from '../http/timed-response.ts'
+import type { Ports } from '../ports.ts'
+import { askedIn, type CheckParts, forbidden } from './check/answer-check.ts'
+import { authorizedCheck, type CallerAuthorizer } from './check/authorize-caller.ts'
+import { bodyReader, checkRoute } from './check/check-body.ts'
+import { leasesPath } from './check/check-paths.ts'
+import { decisionText } from './check.ts'
+import { settlementOf, settleProblem } from './settle.ts'
+
+const readLeases = bodyReader(leasesBody)
+
+/** As a batch of checks may be. */
+const bodyBytesMax = 262_144
+
+const tokensOnly = forbidden('Units are given ahead to tokens with the `check` scope only.')
+const noSuchKey = badRequest('The key is wrong or expired: its requests are checked one by one.')
+const noSuchLimit = (name: string) => badRequest(`No limit ${JSON.stringify(name)} applies to such a request.`)
+
+type Settled = LeasesResults['settled'][number]
+type Refused = LeasesResults['refused'][number]
+type Question = NonNullable<LeasesBody['lease']>[number]
+
+/** `POST /v1/leases`: what applications decided with units that they took ahead, and the units for what comes next. */
+export function addLeaseRoute(
+  app: FastifyInstance,
+  ports: Ports,
+  { decisionService, settling }: { readonly decisionService: DecisionService; readonly settling: Settling },
+  authorizeCaller: CallerAuthorizer,
+): void {
+  const { leasing } = decisionService
+
+  async function settle(parts: CheckParts, body: NonNullable<LeasesBody['settle']>[number]): Promise<Settled> {
+    const settlement = settlementOf(parts.principal, parts.view, body)
+    if (isProblem(settlement)) return { problem: settlement }
+    const answer = await settling.settle({ ...settlement, cost: body.cost })
+    if (answer.kind === 'settled') return { id: body.id, adjustment: answer.adjustment }
+    return { problem: settleProblem(body.id, answer).found }
+  }
+
+  async function refuse(
+    parts: CheckParts,
+    { denied_by, count, ...question }: NonNullable<LeasesBody['refused']>[number],
+  ): Promise<Refused> {
+    const ask = askOf(parts, question)
+    if (isProblem(ask)) return { problem: ask }
+    const isRecorded = await leasing.refuse(ask, denied_by, count)
+    return isRecorded === undefined ? { problem: noSuchLimit(denied_by) } : { recorded: isRecorded }
+  }
+
+  /** As JSON. */
+  async function lease(parts: CheckParts, { want, ...question }: Question): Promise<string> {
+    const ask = askOf(parts, question)
+    if (isProblem(ask)) return JSON.stringify({ problem: ask })
+    const answer = await leasing.lease(ask, want)
+    if (answer.kind === 'leased')
+      return JSON.stringify({ ...leaseOf(answer, ports.dialect ?? 'draft10'), subject: ask.subject.id })
+    const { why, recorded } = answer
+    const result = recorded === undefined ? '' : `,"result":${decisionText(recorded, true)}`
+    return `{"count":0,"why":"${why}"${result}}`
+  }
+
+  const options = { ...checkRoute(leasesBody, authorizeCaller), bodyLimit: bodyBytesMax }
+  app.post(leasesPath, options, async (request, reply) => {
+    const { view, principal } = authorizedCheck(request)
+    if (principal.kind === 'subject') return sendProblem(reply, tokensOnly)
+    const read = readLeases(request.body)
+    if ('wrong' in read) return sendProblem(reply, badRequest(read.wrong))
+    const asked = { view, principal, startedAt: startedAtOf(reply.raw), nowMs: ports.clock.nowMs() }
+    const parts: CheckParts = { ...asked, decisionService, entryPoint: 'batch', client: undefined, trace: undefined }
+    const { settle: settlements = [], refused: refusals = [], lease: wishes = [] } = read.value
+    // Units come back before others are given.
+    const settled = await Promise.all(settlements.map((one) => settle(parts, one)))
+    const refused = await Promise.all(refusals.map((one) => refuse(parts, one)))
+    const leases = await Promise.all(wishes.map((one) => lease(parts, one)))
+    const text = `{"settled":${JSON.stringify(settled)},"refused":${JSON.stringify(refused)},"leases":[${leases.join()}]}`
+    return sendJson(reply, text, [])
+  })
+}
+
+function askOf(parts: CheckParts, question: Omit<Question, 'want'>) {
+  const ask = askedIn(parts, question)
+  return isProblem(ask) || !('retryAfterMs' in ask) ? ask : (noSuchKey as Problem)
+}
+
+function leaseOf({ id, count, cost, lifeMs, recorded }: Lease, dialect: NonNullable<Ports['dialect']>) {
+  const { decision, limits = [] } = recorded
+  const states = shownStates(decision, limits, true).map(({ resetMs, at: _, ...state }) => {
+    return { ...state, reset_ms: resetMs }
+  })
+  const headers = Object.fromEntries([['weir-decision', id], ...rateLimitTemplates(dialect, decision, limits)])
+  return { id, count, cost, ends_ms: Math.floor(lifeMs), limits: states, headers }
+}
