@@ -22,7 +22,9 @@ for (const [kind, type] of [
     stdio: 'inherit',
   })
   // In types the compiler leaves the sources' endings as they are.
-  for (const name of readdirSync(folder).filter((one) => one.endsWith('.d.ts'))) {
+  for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((one) =>
+    one.endsWith('.d.ts'),
+  )) {
     const file = join(folder, name)
     writeFileSync(file, readFileSync(file, 'utf8').replace(/(from '\.\.?\/[\w/-]+)\.ts'/g, "$1.js'"))
   }
