@@ -82,6 +82,7 @@ test('Units are charged on every limit and recorded as so many decisions, before
     count: 84,
     cost: 1,
     ends_ms: 2_000,
+    life_ms: 2_000,
     limits: [
       { name: 'minute', size: 1000, used: 84, remaining: 916, reset_ms: 59_000 },
       { name: 'hour', used: 84, remaining: 3_916 },
@@ -132,7 +133,7 @@ test('A lease ends with the window or the cell in which it is charged, and earli
   clock.ms = startMs + 59_000
   expect((await lease('free', 8)).ends_ms).toBe(1_000)
   clock.ms = startMs + 59_960
-  expect(await lease('free', 8)).toEqual({ count: 0, why: 'too-little' })
+  expect(await lease('free', 8)).toEqual({ count: 0, why: 'too-little', retry_ms: 40 })
   // The cell of the sliding window ends with the hour; that of the minute then too.
   clock.ms = startMs + 3_600_000 - 700
   expect((await lease('free', 8)).ends_ms).toBe(700)

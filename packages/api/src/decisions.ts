@@ -72,6 +72,7 @@ const corrections = list(
   object({
     id: text('record id'),
     adjustment: whole('units'),
+    count_adjustment: whole('requests of a lease that were not made, below zero'),
     charged: text('yes, no or unknown'),
     units: Type.Unsafe<DecisionRecordV1['units']>(decisionColumns.units.schema),
     basis: Type.Unsafe<DecisionRecordV1['basis']>(decisionColumns.basis.schema),

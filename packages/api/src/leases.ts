@@ -59,6 +59,7 @@ export const leasesResults = closed({
         count: whole('Decisions to be made.', { minimum: 1 }),
         cost: whole('Units of each; a lease of which N are used is settled to N × cost.', { minimum: 1 }),
         ends_ms: whole('From the request on: what is not used by then is not used at all.', { minimum: 1 }),
+        life_ms: whole('How long a lease of this question lasts that no window cuts short.', { minimum: 1 }),
         limits: limitStates('As they are when all are used.'),
         headers: textsByName(
           'Headers for responses. `{r0}` stands for what the first of `limits` has left, `{t0}` for the seconds until it resets, `{e0}` for the Unix time of that.',
@@ -70,6 +71,7 @@ export const leasesResults = closed({
           leaseDeclines,
           'The policy; a limit or the route; what is left; a limit or a block; Redis or the journal.',
         ),
+        retry_ms: optional(whole('With too-little: when to ask again; absent: in a second.')),
         result: optional(named(checkResult, 'CheckResult')),
       }),
       problem,

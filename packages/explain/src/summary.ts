@@ -124,8 +124,7 @@ export function summaryOf(
     const change = adjustment < 0 ? `${units(-adjustment)} less` : `${units(adjustment)} more`
     return `Corrects decision ${corrects}: ${change} than recorded.`
   }
-  const shared =
-    outcome === 'deny' ? 'refusals within one second' : 'requests within one second, and the most used by then'
+  const shared = outcome === 'deny' ? 'refusals within one second' : 'requests'
   const many = count > 1 ? ` This record covers ${number(count)} identical ${shared}.` : ''
   if (outcome === 'deny') return `${deniedTexts[reason](decision, judged, policy)}${many}`
   return `${reason === 'unavailable' ? unavailableText(decision) : allowedText(decision)}${many}`

@@ -68,7 +68,7 @@ describe('buildBlock', () => {
   })
 
   it('has every stored column, also of a record that is read in full', () => {
-    const correction = { corrects: journal, adjustment: -2 }
+    const correction = { corrects: journal, adjustment: -2, countAdjustment: -1 }
     const of = decisionInput({
       count: 0,
       cost: 0,

@@ -102,16 +102,20 @@ export const askAuthorize: Asking = {
 
 /**
  * Every caller has so many limits that no run uses up: two windows around a quota by the calendar. Coalesced, its
- * requests of a second share a record.
+ * requests of a second share a record; with a lease applications take units ahead.
  */
-export function policyText(limits: 2 | 3, upstreamUrl: string, isCoalesced = false): string {
+export function policyText(
+  limits: 2 | 3,
+  upstreamUrl: string,
+  { isCoalesced = false, clientLease = '' }: { readonly isCoalesced?: boolean; readonly clientLease?: string } = {},
+): string {
   const subjects = Array.from(
     { length: callers },
     (_, caller) =>
       `  caller-${caller}: { plan: bench, keys: [{ id: "key-${caller}", sha256: ${sha256(keyOf(caller))} }] }`,
   )
   return `version: 1
-plans: { bench: { limits: [${limitNames.slice(0, limits).join(', ')}], coalesce: ${isCoalesced ? '1s' : 'none'} } }
+plans: { bench: { limits: [${limitNames.slice(0, limits).join(', ')}], coalesce: ${isCoalesced ? '1s' : 'none'}${clientLease === '' ? '' : `, clientLease: ${clientLease}`} } }
 limits:
   minute: { algorithm: fixed_window, size: 1000000000, window: 1m }
   day: { algorithm: fixed_window, size: 1000000000, period: day }

@@ -34,6 +34,8 @@ export interface Contestant {
   readonly pid: number
   /** Of another that works for it, whose CPU time is the server's as well. */
   readonly behindPid?: number
+  /** Where that one is asked. */
+  readonly behindOrigin?: string
   readonly usesRedis: boolean
   readonly usesKafka: boolean
   /** Waits until what the requests left to do is done, so that its CPU time counts. */
@@ -76,9 +78,19 @@ export interface Plain {
   readonly upstream?: string
   /** Origin of an ingress that it asks. */
   readonly weir?: string
+  /** It takes units ahead there. */
+  readonly leases?: boolean
 }
 
-export async function startPlain({ label, file, asking, redis, upstream, weir }: Plain): Promise<Contestant> {
+export async function startPlain({
+  label,
+  file,
+  asking,
+  redis,
+  upstream,
+  weir,
+  leases = false,
+}: Plain): Promise<Contestant> {
   const [port = 0] = await freePorts(1)
   const origin = `http://127.0.0.1:${port}`
   const program = await startProgram({
@@ -89,6 +101,7 @@ export async function startPlain({ label, file, asking, redis, upstream, weir }:
       ...(redis === undefined ? [] : ['--redis', redis]),
       ...(upstream === undefined ? [] : ['--upstream', upstream]),
       ...(weir === undefined ? [] : ['--weir', weir]),
+      ...(leases ? ['--leases'] : []),
     ],
     env: {},
     ready: () => answers(origin, asking),
@@ -145,18 +158,26 @@ async function startWeir(weir: Weir, servers: SharedServers, dir: string): Promi
   }
 }
 
-/** A server of test/bench/servers that asks an ingress by @weir/client, and that ingress. */
-async function startAsking(label: string, file: string, servers: SharedServers, dir: string): Promise<Contestant> {
-  const policy = policyText(2, servers.upstream)
+/** A server of test/bench/servers that asks an ingress by @weir/client, and that ingress; with leases of so long. */
+export async function startAsking(
+  label: string,
+  file: string,
+  servers: SharedServers,
+  dir: string,
+  clientLease = '',
+): Promise<Contestant> {
+  const policy = policyText(2, servers.upstream, { clientLease })
   const behind = await startWeir({ label: 'weir', asking: askCheck, recorded: true, policy }, servers, dir)
   try {
-    const asked = await startPlain({ label, file, asking: askCheck, weir: behind.origin })
+    const leases = clientLease !== ''
+    const asked = await startPlain({ label, file, asking: askCheck, weir: behind.origin, leases })
     return {
       ...behind,
       label,
       origin: asked.origin,
       pid: asked.pid,
       behindPid: behind.pid,
+      behindOrigin: behind.origin,
       async close() {
         await asked.close()
         await behind.close()
@@ -188,7 +209,7 @@ function starters(servers: SharedServers, dir: string) {
     return () => startWeir({ label, asking, recorded, policy: policyText(limits, upstream) }, servers, dir)
   }
   const coalesced = (label: string, asking: Asking, limits: 2 | 3 = 2) => {
-    const policy = policyText(limits, upstream, true)
+    const policy = policyText(limits, upstream, { isCoalesced: true })
     return () => startWeir({ label: `${label}, coalesced`, asking, recorded: true, policy }, servers, dir)
   }
   return {

@@ -8,6 +8,8 @@ export interface LoadOptions {
   /** Each sends its next request when its last one was answered, and speaks for a caller of its own. */
   readonly connections: number
   readonly seconds: number
+  /** Requests a second of all connections; as fast as it goes if left out. */
+  readonly rate?: number | undefined
 }
 
 export interface Load {
@@ -26,7 +28,7 @@ const timeoutSeconds = 5
  * Loads one server from this process. Fails if any request was not answered with 2xx, for then it measured something
  * else.
  */
-export async function driveLoad({ origin, asking, connections, seconds }: LoadOptions): Promise<Load> {
+export async function driveLoad({ origin, asking, connections, seconds, rate }: LoadOptions): Promise<Load> {
   const url = `${origin}${asking.path}`
   const tookMs: number[] = []
   let connection = 0
@@ -38,6 +40,7 @@ export async function driveLoad({ origin, asking, connections, seconds }: LoadOp
         url,
         method: asking.method,
         connections,
+        ...(rate === undefined ? {} : { overallRate: rate }),
         duration: seconds,
         sampleInt: 50,
         timeout: timeoutSeconds,

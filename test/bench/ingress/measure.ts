@@ -22,7 +22,7 @@ export interface Measured extends Load {
 }
 
 /** Loads one contestant, waits until it has recorded everything, and tells what all of it cost. */
-export async function measure(contestant: Contestant, pids: Pids, seconds: number): Promise<Measured> {
+export async function measure(contestant: Contestant, pids: Pids, seconds: number, rate?: number): Promise<Measured> {
   const { pid, behindPid } = contestant
   const readCpu = () => ({
     asked: processCpuSeconds(pid),
@@ -34,7 +34,7 @@ export async function measure(contestant: Contestant, pids: Pids, seconds: numbe
   const before = readCpu()
   const { origin, asking } = contestant
   const drive = asking.messageOf === undefined ? driveLoad : driveGrpcLoad
-  const load = await drive({ origin, asking, connections: callers, seconds })
+  const load = await drive({ origin, asking, connections: callers, seconds, rate })
   await contestant.settle()
   const after = readCpu()
   const perRequestUs = (name: keyof typeof after) => ((after[name] - before[name]) / load.requests) * 1e6

@@ -55,14 +55,16 @@ export interface Arguments {
   readonly redisUrl: string
   readonly upstreamUrl: string
   readonly weirUrl: string
+  readonly leases: boolean
 }
 
-/** `--port N --redis URL --upstream URL --weir URL`, the same for all of these servers. */
+/** `--port N --redis URL --upstream URL --weir URL --leases`, the same for all of these servers. */
 export function readArguments(): Arguments {
   const text = { type: 'string' } as const
-  const { values } = parseArgs({ options: { port: text, redis: text, upstream: text, weir: text } })
-  const { port, redis = '', upstream = '', weir = '' } = values
-  return { port: Number(port), redisUrl: redis, upstreamUrl: upstream, weirUrl: weir }
+  const flag = { type: 'boolean' } as const
+  const { values } = parseArgs({ options: { port: text, redis: text, upstream: text, weir: text, leases: flag } })
+  const { port, redis = '', upstream = '', weir = '', leases = false } = values
+  return { port: Number(port), redisUrl: redis, upstreamUrl: upstream, weirUrl: weir, leases }
 }
 
 /** The ingress keeps idle connections as long. */

@@ -97,7 +97,7 @@ class Server {
     const id = `lease-${this.leases.size}`
     const lease = { count, windowEndMs: this.#windowEndMs, untilMs: this.ms + endsMs, isSettled: false, used: 0 }
     this.leases.set(id, lease)
-    const given: GivenLease = { id, subject: 'acme', count, cost: 1, endsMs, limits: [], headers: [] }
+    const given: GivenLease = { id, subject: 'acme', count, cost: 1, endsMs, lifeMs, limits: [], headers: [] }
     return given
   }
 

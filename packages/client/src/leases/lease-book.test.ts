@@ -8,7 +8,17 @@ const [acme, bolt] = [question('acme'), question('bolt')]
 let leases = 0
 function lease(count: number, more: Partial<GivenLease> = {}): GivenLease {
   leases += 1
-  return { id: `lease-${leases}`, subject: 'acme', count, cost: 1, endsMs: 2_000, limits: [], headers: [], ...more }
+  return {
+    id: `lease-${leases}`,
+    subject: 'acme',
+    count,
+    cost: 1,
+    endsMs: 2_000,
+    lifeMs: 2_000,
+    limits: [],
+    headers: [],
+    ...more,
+  }
 }
 
 const refusal = (retryAfterMs: number, more: Partial<CheckResult> = {}): CheckResult => ({
@@ -43,13 +53,19 @@ function roundAt(book: LeaseBook, ms: number): Round {
 const decisions = (book: LeaseBook, count: number, ms: number) =>
   Array.from({ length: count }, () => book.decide('acme', ms)).filter((one) => one !== undefined).length
 
-test('A question that comes twice within half a life wishes for eight, at once; one that comes seldom does not', () => {
+test('A question that comes twice within half a life wishes for units, at once; one that comes seldom does not', () => {
   const book = new LeaseBook(10)
   book.askedSingly(acme, 0)
   book.askedSingly(acme, 501)
   expect([book.takeRound(501), book.hasWork]).toEqual([undefined, false])
   book.askedSingly(acme, 1_001)
   expect(roundAt(book, 1_001)).toEqual({ settle: [], refused: [], lease: [{ question: acme, want: 8 }] })
+  // As much as half a life of it would take, 64 at most.
+  const quick = new LeaseBook(10)
+  for (const ms of [0, 20]) quick.askedSingly(acme, ms)
+  expect(roundAt(quick, 20).lease[0]?.want).toBe(25)
+  for (const ms of [30, 31]) quick.askedSingly(bolt, ms)
+  expect(roundAt(quick, 31).lease[0]?.want).toBe(64)
   // On its way, it is not wished for again.
   book.askedSingly(acme, 1_002)
   expect(book.takeRound(2_000)).toBeUndefined()
@@ -85,8 +101,8 @@ test('Rounds come no closer than 100 ms or an eighth of a life, but for a questi
   expect(roundAt(book, 100).lease).toHaveLength(1)
   book.askedSingly(bolt, 110)
   book.askedSingly(bolt, 111)
-  expect(roundAt(book, 111).lease).toEqual([{ question: bolt, want: 8 }])
-  const short = holding(20, { endsMs: 160 })
+  expect(roundAt(book, 111).lease).toEqual([{ question: bolt, want: 64 }])
+  const short = holding(20, { endsMs: 160, lifeMs: 160 })
   decisions(short, 10, 1)
   expect(short.dueMs()).toBe(20)
 })

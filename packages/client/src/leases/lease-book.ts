@@ -23,6 +23,8 @@ export interface GivenLease {
   readonly cost: number
   /** From the sending of the round on. */
   readonly endsMs: number
+  /** How long a lease lasts that no window cuts short. */
+  readonly lifeMs: number
   readonly limits: readonly LimitState[]
   readonly headers: readonly HeaderTemplate[]
 }
@@ -92,6 +94,8 @@ interface Asked {
 
 /** A lease of fewer decisions costs as much as checks of their own. */
 const leastCount = 8
+/** The first lease of a question, of which no more is known than when it came last. */
+const firstCount = 64
 /** As the server gives them. */
 const mostCount = 10_000
 /** At most so many times the last lease: a burst must not take what others need. */
@@ -161,11 +165,13 @@ export class LeaseBook {
   askedSingly(question: LeaseQuestion, nowMs: number): void {
     if (this.#isClosed) return
     const one = this.#asked.get(question.name) ?? this.#open(question)
-    const isOften = nowMs - one.singleMs <= this.#lifeMs / 2
+    const sinceMs = nowMs - one.singleMs
     one.singleMs = nowMs
-    if (!isOften || nowMs < one.plainUntilMs || one.isWishing || one.want !== undefined) return
-    one.want = leastCount
+    const isUnwanted = sinceMs > this.#lifeMs / 2 || nowMs < one.plainUntilMs || one.isWishing
+    if (isUnwanted || this.#isClosed) return
+    one.want ??= Math.round(Math.max(leastCount, Math.min(firstCount, this.#lifeMs / 2 / Math.max(1, sinceMs))))
     this.#due.add(one)
+    // Its requests go singly until then.
     this.#isUrgent = true
   }
 
@@ -204,10 +210,10 @@ export class LeaseBook {
     return undefined
   }
 
-  #wishNext(one: Asked, { count, left, firstMs, endsMs, sentMs }: HeldLease, nowMs: number): void {
+  #wishNext(one: Asked, { count, left, firstMs, lifeMs, sentMs }: HeldLease, nowMs: number): void {
     if (one.next !== undefined || one.isWishing || one.want !== undefined || nowMs < one.plainUntilMs) return
     const tookMs = Math.max(1, nowMs - (firstMs ?? sentMs))
-    const ofHalfALife = ((count - left) * (endsMs / 2)) / tookMs
+    const ofHalfALife = ((count - left) * (lifeMs / 2)) / tookMs
     one.want = Math.round(Math.min(mostCount, growth * count, Math.max(leastCount, ofHalfALife)))
     this.#due.add(one)
   }
@@ -291,7 +297,7 @@ export class LeaseBook {
         continue
       }
       this.counters.leased += 1
-      this.#lifeMs = reply.endsMs
+      this.#lifeMs = reply.lifeMs
       const usableUntilMs = sentMs + reply.endsMs * drift - roundingMs
       const lease = { ...reply, left: reply.count, sentMs, usableUntilMs, firstMs: undefined }
       if (one === undefined || this.#isClosed || nowMs >= usableUntilMs) this.#return(lease)

@@ -32,6 +32,8 @@ export class Leases {
   readonly #book: LeaseBook
   readonly #connection: Connection
   #timer: NodeJS.Timeout | undefined
+  /** When it fires. */
+  #timerMs = 0
   /** What the wall clock shows beyond the other clock: more, after a machine slept. */
   #aheadMs = Date.now() - performance.now()
   #jumpedMs = 0
@@ -92,7 +94,12 @@ export class Leases {
 
   /** One timer, for whatever is due first. */
   #schedule(): void {
-    this.#timer ??= setTimeout(this.#play, Math.max(0, Math.min(retryMs, this.#book.dueMs() - this.#now()))).unref()
+    const nowMs = this.#now()
+    const dueMs = Math.max(nowMs, Math.min(nowMs + retryMs, this.#book.dueMs()))
+    if (this.#timer !== undefined && this.#timerMs <= dueMs) return
+    clearTimeout(this.#timer)
+    this.#timerMs = dueMs
+    this.#timer = setTimeout(this.#play, dueMs - nowMs).unref()
   }
 
   readonly #play = (): void => {
@@ -170,10 +177,11 @@ const isUnfinished = (answer: unknown): boolean =>
 
 function replyOf(answer: unknown): LeaseReply {
   if (!isFields(answer)) return { plainMs: retryMs }
-  const { id, subject, count, cost, ends_ms: endsMs, limits, headers, why } = answer
+  const { id, subject, count, cost, ends_ms: endsMs, life_ms: lifeMs, limits, headers, why, retry_ms: waitMs } = answer
   if (typeof id !== 'string' || typeof subject !== 'string' || typeof count !== 'number' || typeof cost !== 'number') {
     const isBarred = why !== 'too-little' && why !== 'refused' && why !== 'unavailable'
-    return isBarred ? { plainMs: barredMs, isBarred } : { plainMs: retryMs }
+    if (isBarred) return { plainMs: barredMs, isBarred }
+    return { plainMs: typeof waitMs === 'number' ? waitMs : retryMs }
   }
   const texts = isFields(headers) ? Object.entries(headers) : []
   return {
@@ -182,6 +190,7 @@ function replyOf(answer: unknown): LeaseReply {
     count,
     cost,
     endsMs: typeof endsMs === 'number' ? endsMs : 0,
+    lifeMs: typeof lifeMs === 'number' ? lifeMs : retryMs,
     limits: limitStatesIn(limits),
     headers: texts.map(([name, text]) => readTemplate(name, String(text))),
   }

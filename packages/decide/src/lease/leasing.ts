@@ -33,6 +33,8 @@ export interface Lease {
   /** Units of each. */
   readonly cost: number
   /** From the answer on. */
+  readonly endsMs: number
+  /** Of a lease that no window cuts short. */
   readonly lifeMs: number
   /** As it left the limits. */
   readonly recorded: RecordedDecision
@@ -41,7 +43,13 @@ export interface Lease {
 /** What a wish for units is answered. */
 export type LeaseAnswer =
   | Lease
-  | { readonly kind: 'declined'; readonly why: LeaseDecline; readonly recorded?: RecordedDecision }
+  | {
+      readonly kind: 'declined'
+      readonly why: LeaseDecline
+      /** A window is nearly over: when the next begins. */
+      readonly retryMs?: number
+      readonly recorded?: RecordedDecision
+    }
 
 const declined = (why: LeaseDecline) => ({ kind: 'declined', why }) as const
 
@@ -126,19 +134,20 @@ export class Leasing {
     const request = requestOf({ ...ask, cost }, limits, reserved, clock)
     const decision = await store.decide(request)
     if (!decision.allowed) return declined(decision.reason === 'unavailable' ? 'unavailable' : 'too-little')
-    const lifeMs = Math.min(mostMs, ...limits.map((limit, at) => lifeOf(limit, decision.limits[at])))
+    const endsMs = Math.min(mostMs, ...limits.map((limit, at) => lifeOf(limit, decision.limits[at])))
     // Others were quicker, or what a limit in shadow has not would be admitted uncounted.
     const isWhole = decision.charged === 'yes' && decision.atUs !== 0 && decision.exceededMask === 0
-    if (!isWhole || lifeMs < leastMs) {
+    if (!isWhole || endsMs < leastMs) {
       if (decision.charged === 'yes') void store.refund(request, decision)
       else void decision.giveBack?.()
-      return declined(decision.atUs === 0 ? 'unavailable' : 'too-little')
+      if (decision.atUs === 0) return declined('unavailable')
+      return isWhole ? { ...declined('too-little'), retryMs: Math.max(1, Math.ceil(endsMs)) } : declined('too-little')
     }
     const outcome = this.#recorder.append(id, tsMs, ask, limits, decision, count)
     const isWritten = await log.writtenInTime()
     if (outcome !== undefined && isWritten) {
       const recorded = { id, decision, limits, above: request.scope.above }
-      return { kind: 'leased', id, count, cost: ask.cost, lifeMs, recorded }
+      return { kind: 'leased', id, count, cost: ask.cost, endsMs, lifeMs: mostMs, recorded }
     }
     const isBack = await store.refund(request, decision)
     void outcome?.then((isThere) => {

@@ -129,7 +129,7 @@ function Facts({ data }: { readonly data: Explanation }) {
     ${Object.entries(data.dims).map(([name, value]) => html`<dt key=${name}>${name}</dt><dd>${value || 'none'}</dd>`)}
     <dt>Address</dt><dd>${data.ip || 'not recorded'}</dd>
     <dt>Response</dt><dd>${answered ? `${answered.status} after ${length(answered.duration_ms)} ${answered.error}` : 'not recorded'}</dd>
-    ${corrected.length > 0 && html`<dt>Corrected</dt><dd>${corrected.map(({ adjustment }) => `${adjustment > 0 ? '+' : ''}${adjustment} units`).join(', ')}</dd>`}
+    ${corrected.length > 0 && html`<dt>Corrected</dt><dd>${corrected.map(({ adjustment, count_adjustment: less }) => `${adjustment > 0 ? '+' : ''}${adjustment} units${less === 0 ? '' : `, ${less} requests`}`).join(', ')}</dd>`}
     ${data.alerts.length > 0 && html`<dt>Alerts</dt><dd>${data.alerts.map((id) => html`<a key=${id} href=${hrefOf(`/alerts/${id}`)}>${id.slice(0, 8)}…</a> `)}</dd>`}
   </dl>`
 }

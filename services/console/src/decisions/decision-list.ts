@@ -94,7 +94,7 @@ export async function listDecisions(
       page,
     ),
     read<OfDecision<ListedDecision['corrections'][number]>>(
-      `SELECT toString(d.corrects) AS decision, toString(d.id) AS id, d.adjustment AS adjustment, d.charged AS charged, d.units AS units, d.dims AS dims, d.basis AS basis
+      `SELECT toString(d.corrects) AS decision, toString(d.id) AS id, d.adjustment AS adjustment, d.count_adjustment AS count_adjustment, d.charged AS charged, d.units AS units, d.dims AS dims, d.basis AS basis
        FROM decisions AS d WHERE ${ofPage('d')} AND ${withinTime('d.ts')}
          AND d.count = 0 AND d.corrects IN {ids:Array(UUID)} ORDER BY d.id`,
       page,

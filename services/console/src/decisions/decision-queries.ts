@@ -75,7 +75,7 @@ export async function readRelated(
     ),
     // A correction has the time of the decision that it corrects.
     read<DecisionRelated['corrections'][number]>(
-      `SELECT toString(d.id) AS id, d.adjustment AS adjustment, d.charged AS charged, d.units AS units, d.basis AS basis, d.dims AS dims
+      `SELECT toString(d.id) AS id, d.adjustment AS adjustment, d.count_adjustment AS count_adjustment, d.charged AS charged, d.units AS units, d.basis AS basis, d.dims AS dims
        FROM decisions AS d
        WHERE d.subject = {subject:String} AND d.ts = fromUnixTimestamp64Milli({ts:Int64}) AND d.corrects = {id:UUID}
        ORDER BY d.id LIMIT ${relatedMax}`,

@@ -63,9 +63,10 @@ export function addLeaseRoute(
     const answer = await leasing.lease(ask, want)
     if (answer.kind === 'leased')
       return JSON.stringify({ ...leaseOf(answer, ports.dialect ?? 'draft10'), subject: ask.subject.id })
-    const { why, recorded } = answer
+    const { why, retryMs, recorded } = answer
+    const retry = retryMs === undefined ? '' : `,"retry_ms":${retryMs}`
     const result = recorded === undefined ? '' : `,"result":${decisionText(recorded, true)}`
-    return `{"count":0,"why":"${why}"${result}}`
+    return `{"count":0,"why":"${why}"${retry}${result}}`
   }
 
   const options = { ...checkRoute(leasesBody, authorizeCaller), bodyLimit: bodyBytesMax }
@@ -91,11 +92,11 @@ function askOf(parts: CheckParts, question: Omit<Question, 'want'>) {
   return isProblem(ask) || !('retryAfterMs' in ask) ? ask : (noSuchKey as Problem)
 }
 
-function leaseOf({ id, count, cost, lifeMs, recorded }: Lease, dialect: NonNullable<Ports['dialect']>) {
+function leaseOf({ id, count, cost, endsMs, lifeMs, recorded }: Lease, dialect: NonNullable<Ports['dialect']>) {
   const { decision, limits = [] } = recorded
   const states = shownStates(decision, limits, true).map(({ resetMs, at: _, ...state }) => {
     return { ...state, reset_ms: resetMs }
   })
   const headers = Object.fromEntries([['weir-decision', id], ...rateLimitTemplates(dialect, decision, limits)])
-  return { id, count, cost, ends_ms: Math.floor(lifeMs), limits: states, headers }
+  return { id, count, cost, ends_ms: Math.floor(endsMs), life_ms: lifeMs, limits: states, headers }
 }
