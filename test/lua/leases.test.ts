@@ -167,7 +167,14 @@ test("A token bucket gives units ahead where it says so, and a subject's own key
   expect(await lease('burst', 100)).toMatchObject({ count: 12, ends_ms: 2_000, limits: [{ name: 'bucket', used: 12 }] })
   const own = await post('/v1/leases', { lease: [{ ...of('free'), want: 8 }] }, `${subject}-free`)
   expect([own.status, own.body.title]).toEqual([403, 'Forbidden'])
-  expect((await post('/v1/leases', { lease: [{ ...of('free'), want: 0 }] })).status).toBe(400)
+  const { body } = await post('/v1/leases', {
+    lease: [
+      { ...of('free'), want: 0 },
+      { ...of('free'), want: 8 },
+    ],
+  })
+  expect(body.leases).toMatchObject([{ problem: { status: 400 } }, { count: 8 }])
+  expect((await post('/v1/leases', { lease: {} })).status).toBe(400)
 })
 
 test('Refusals that an application repeats are one record of the second, with the limit as it stands', async () => {

@@ -1,7 +1,7 @@
 import { leaseCountMax, leaseDeclines } from '@weir/core/limits/lease.ts'
 import { checkBody, checkResult, limitStates, named, settleBody } from './check.ts'
 import { checkProblem } from './problem.ts'
-import { closed, flag, list, type Of, oneOf, optional, text, textsByName, whole } from './schema.ts'
+import { closed, described, flag, list, type Of, oneOf, optional, text, textsByName, whole } from './schema.ts'
 import { Type } from './type.ts'
 
 /*
@@ -16,33 +16,39 @@ const { subject, key, ip, route, method, cost, attributes } = checkBody.properti
 /** What a check asks, of which the answer is the same for a while. */
 const question = { subject, key, ip, route, method, cost, attributes }
 
+const { id, cost: settledCost } = settleBody.properties
+/** The outcome of a lease that was not used up. */
+export const leaseSettlement = closed({
+  id,
+  subject: text('As the lease said.', { minLength: 1, maxLength: 256 }),
+  cost: described(settledCost, 'Units that were used.'),
+})
+/** Refusals that were repeated from memory. */
+export const leaseRefusals = closed({
+  ...question,
+  denied_by: text('The limit that refused, as an earlier check said.', { minLength: 1, maxLength: 64 }),
+  count: whole('Requests.', { minimum: 1, maximum: 1_000_000 }),
+})
+/** A question to decide about without Weir. */
+export const leaseWish = closed({
+  ...question,
+  want: whole('Decisions; fewer may be given.', { minimum: 1, maximum: leaseCountMax }),
+})
+
 /** What a round of an application says and asks. */
 export const leasesBody = closed({
-  settle: optional(
-    list(
-      settleBody,
-      'Leases that were not used up: `cost` is the units that were used. Settled before the rest.',
-      items,
-    ),
-  ),
+  settle: optional(list(leaseSettlement, 'Leases that were not used up. Settled before the rest.', items)),
   refused: optional(
-    list(
-      closed({
-        ...question,
-        denied_by: text('The limit that refused, as an earlier check said.', { minLength: 1, maxLength: 64 }),
-        count: whole('Requests refused from memory.', { minimum: 1, maximum: 1_000_000 }),
-      }),
-      'Refusals that were repeated from memory, to be recorded. Not safe to repeat.',
-      items,
-    ),
+    list(leaseRefusals, 'Refusals that were repeated from memory, to be recorded. Not safe to repeat.', items),
   ),
-  lease: optional(
-    list(
-      closed({ ...question, want: whole('Decisions; fewer may be given.', { minimum: 1, maximum: leaseCountMax }) }),
-      'Questions to decide about without Weir.',
-      items,
-    ),
-  ),
+  lease: optional(list(leaseWish, 'Questions to decide about without Weir.', items)),
+})
+
+/** The same, with items that are read one by one. */
+export const leasesRound = closed({
+  settle: optional(list(Type.Unknown(), undefined, items)),
+  refused: optional(list(Type.Unknown(), undefined, items)),
+  lease: optional(list(Type.Unknown(), undefined, items)),
 })
 
 const problem = closed({ problem: named(checkProblem, 'Problem') })
@@ -79,7 +85,5 @@ export const leasesResults = closed({
   ),
 })
 
-/** A round, and its answer. */
-export type LeasesBody = Of<typeof leasesBody>
 /** What a round is answered. */
 export type LeasesResults = Of<typeof leasesResults>

@@ -21,6 +21,10 @@ export interface WithWeir {
 /** The check that a request needs; undefined lets the request pass without one. */
 export type OptionalCheck = CheckRequest | undefined
 
+/** Whether it is still to come: of any library's promises. */
+const isPromised = <T>(found: T | PromiseLike<T>): found is PromiseLike<T> =>
+  typeof found === 'object' && found !== null && 'then' in found && typeof found.then === 'function'
+
 /** What the middleware does with a request. */
 export type CheckOutcome =
   | { readonly kind: 'pass'; readonly result: CheckResult | undefined }
@@ -60,7 +64,7 @@ const attributeLengthMax = 256
  * Asks Weir about a request, unless units were taken ahead, and decides what to do with it. A client that leaves while
  * its check waits leaves Weir's queue too.
  */
-export function checkArrival(
+function checkArrival(
   client: WeirClient,
   asked: OptionalCheck,
   response: Leaving,
@@ -129,4 +133,25 @@ export function storeResult(request: Arrival & WithWeir, result: CheckResult | u
   if (result?.onExceed !== 'degrade') return
   headers['weir-degraded'] = result.deniedBy
   degraded.add(request)
+}
+
+/**
+ * Takes a request from its question to `answer`, at once where no promise is on the way: else the result is one. What
+ * throws rejects.
+ */
+export function arrive(
+  ask: () => OptionalCheck | PromiseLike<OptionalCheck>,
+  client: WeirClient,
+  response: Leaving,
+  answer: (fate: CheckOutcome) => boolean,
+): boolean | Promise<boolean> {
+  try {
+    const asked: OptionalCheck | PromiseLike<OptionalCheck> = ask()
+    const fate = isPromised(asked)
+      ? Promise.resolve(asked).then((found) => checkArrival(client, found, response))
+      : checkArrival(client, asked, response)
+    return isPromised(fate) ? Promise.resolve(fate).then(answer) : answer(fate)
+  } catch (error) {
+    return Promise.reject(error)
+  }
 }

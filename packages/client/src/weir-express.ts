@@ -1,7 +1,7 @@
 import {
   type Arrival,
+  arrive,
   type CheckOutcome,
-  checkArrival,
   type Leaving,
   type OptionalCheck,
   routeOf,
@@ -47,19 +47,14 @@ export function weirExpress({ client, ask = askDefault }: WeirExpressOptions) {
     response: ExpressResponse,
     next: (error?: unknown) => void,
   ): void {
-    const arrive = (asked: OptionalCheck) => checkArrival(client, asked, response)
-    let passes: boolean | Promise<boolean>
-    try {
-      const asked = ask(request)
-      const fate = asked instanceof Promise ? asked.then(arrive) : arrive(asked)
-      const finish = (found: CheckOutcome) => answer(request, response, found)
-      passes = fate instanceof Promise ? fate.then(finish) : finish(fate)
-    } catch (error) {
-      next(error)
-      return
-    }
+    const passes = arrive(
+      () => ask(request),
+      client,
+      response,
+      (fate) => answer(request, response, fate),
+    )
     // Errors of the rest of the application, which `next` runs, must not come back as errors of the check.
-    if (passes instanceof Promise) passes.then((isAllowed) => isAllowed && next(), next)
+    if (typeof passes === 'object') passes.then((isAllowed) => isAllowed && next(), next)
     else if (passes) next()
   }
 

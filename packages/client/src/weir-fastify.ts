@@ -1,7 +1,7 @@
 import {
   type Arrival,
+  arrive,
   type CheckOutcome,
-  checkArrival,
   type Leaving,
   type OptionalCheck,
   routeOf,
@@ -57,38 +57,38 @@ export function weirFastify(app: FastifyLike, options: WeirFastifyOptions, done:
   const { client, ask = askDefault, hook = 'onRequest' } = options
   // A second plugin, for some routes below, checks again.
   if (!app.hasRequestDecorator('weir')) app.decorateRequest('weir', null)
-  const answer = (request: FastifyRequestLike, reply: FastifyReplyLike, next: () => void, fate: CheckOutcome) => {
+  /** Whether the request goes on. */
+  const answer = (request: FastifyRequestLike, reply: FastifyReplyLike, fate: CheckOutcome): boolean => {
     // Another hook has answered meanwhile, such as one with a time-out.
-    if (reply.sent) return
+    if (reply.sent) return false
     switch (fate.kind) {
       case 'pass':
         storeResult(request, fate.result)
         setHeaders(reply, fate.result?.headers)
-        next()
-        return
+        return true
       case 'refuse':
         reply.code(fate.refusal.status)
         setHeaders(reply, fate.refusal.headers)
         // Bytes, because to a text Fastify adds a charset, which this media type does not have.
         reply.send(new TextEncoder().encode(JSON.stringify(fate.refusal.problem)))
-        return
+        return false
       case 'drop':
         reply.hijack()
         reply.raw.destroy()
+        return false
     }
   }
   // With a callback: a request that is decided here makes no promise.
   app.addHook(hook, (request, reply, next) => {
-    const arrive = (asked: OptionalCheck) => checkArrival(client, asked, reply.raw)
+    const passes = arrive(
+      () => ask(request),
+      client,
+      reply.raw,
+      (fate) => answer(request, reply, fate),
+    )
     const fail = (error: unknown) => next(error instanceof Error ? error : new Error(String(error)))
-    try {
-      const asked = ask(request)
-      const fate = asked instanceof Promise ? asked.then(arrive) : arrive(asked)
-      if (fate instanceof Promise) fate.then((found) => answer(request, reply, next, found)).catch(fail)
-      else answer(request, reply, next, fate)
-    } catch (error) {
-      fail(error)
-    }
+    if (typeof passes === 'object') passes.then((isAllowed) => isAllowed && next(), fail)
+    else if (passes) next()
   })
   done()
 }

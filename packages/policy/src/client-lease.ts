@@ -12,12 +12,13 @@ export function clientLeaseMsOf({ plan }: Pick<Subject, 'plan'>, route: Route): 
 
 /** Why nobody takes units of a limit ahead; undefined where they can. */
 export function whyNotLeased(limit: Limit): string | undefined {
-  const { algorithm, unit, onExceed, clientLease } = limit
+  const { algorithm, unit, onExceed, lease, clientLease } = limit
   if (countsInFlight(limit)) return 'counts requests in flight'
   if (algorithmFacts[algorithm].keepsEachUnit) return `is a ${algorithm}, which keeps the time of each unit`
   if (algorithmFacts[algorithm].hasBurst && clientLease !== true)
     return `is a ${algorithm} without \`clientLease: true\``
   if (unit !== undefined) return `counts ${unit}`
   if (shutOutMsOf(limit) > 0) return 'has a `block`'
+  if (lease > 0) return 'has a `lease`, which each ingress holds by itself'
   return onExceed.kind === 'delay' ? 'has `onExceed: delay`' : undefined
 }

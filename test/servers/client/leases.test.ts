@@ -118,7 +118,7 @@ test('Two applications with leases and one without are admitted what the limit h
   // The first and the last are asked for a part of their time. What a lease has left at an end, nobody else gets.
   expect(Math.min(...counts.slice(1, -1))).toBeGreaterThan(size * 0.98)
   const [first] = said
-  expect(first && first.local / (first.local + first.single)).toBeGreaterThan(0.8)
+  expect(first && first.local / (first.local + first.single)).toBeGreaterThan(0.6)
   const admitted = said.reduce((sum, one) => sum + totalOf(one), 0)
   const refused = said.reduce((sum, one) => sum + one.refused, 0)
   expect(await settledOf('steady')).toEqual({ admitted, units: admitted, rollup: admitted, refused })

@@ -151,7 +151,7 @@ class App {
     const at = this.#random.integer(0, this.#sent.length - 1)
     const one = this.#sent[at]
     if (one === undefined) return
-    if (this.#random.oneIn(12)) this.book.lost(one.round, this.nowMs, 500)
+    if (this.#random.oneIn(12)) this.book.lost(one.round, this.nowMs)
     else if (one.replies === undefined) {
       one.replies = this.#server.play(one.round)
       return

@@ -55,14 +55,15 @@ export interface Settlement {
   readonly subject: string
   /** Units that were used. */
   readonly cost: number
-  /** After that the server knows the lease no more. */
+  /** After that the server knows the lease no more; it knows for longer what may have been settled. */
   readonly untilMs: number
+  readonly mayBeSettled: boolean
 }
 
 /** What goes to the server in one call. */
 export interface Round {
   readonly settle: readonly Settlement[]
-  readonly refused: readonly { readonly question: LeaseQuestion; readonly deniedBy: string; readonly count: number }[]
+  readonly refused: readonly Unreported[]
   readonly lease: readonly { readonly question: LeaseQuestion; readonly want: number }[]
 }
 
@@ -71,7 +72,12 @@ export interface Refusing {
   readonly result: CheckResult
   readonly sinceMs: number
   readonly untilMs: number
-  /** Refused from memory, and not told yet. */
+}
+
+/** Refusals from memory that are not reported yet. */
+interface Unreported {
+  readonly question: LeaseQuestion
+  readonly deniedBy: string
   count: number
 }
 
@@ -85,6 +91,7 @@ interface Asked {
   /** Its wish is on its way. */
   isWishing: boolean
   refusing: Refusing | undefined
+  unreported: Unreported | undefined
   plainUntilMs: number
   /** The policy lets it be decided here: only then a refusal is held too. */
   mayLease: boolean
@@ -103,17 +110,26 @@ const growth = 4
 /** The clocks of two machines drift apart by a thousandth at most; and a millisecond for the rounding of both. */
 const drift = 0.999
 const roundingMs = 1
-/** Rounds come no closer, and no further apart than an eighth of a lease's life. */
+/** Rounds come no closer, nor closer than an eighth of a lease's life; for a question without units sooner. */
 const roundGapMs = 100
+const urgentGapMs = 20
 const roundsPerLife = 8
 /** Two requests of one question within this time wish for a lease, while no life is known. */
 const lifeMsDefault = 1_000
 /** A refusal holds in memory for this long at most, and is told within it. */
 const refusingMsMax = 1_000
-/** The server keeps leases for a minute behind their end. */
-const settledWithinMs = 60_000
+/** The server keeps leases for a minute behind their end, and what may have been settled for a quarter of an hour. */
+const [settledWithinMs, repeatedWithinMs] = [60_000, 900_000]
+/** Rounds that are lost one after the other: the first pause, and the longest. */
+const [pauseMsMin, pauseMsMax] = [1_000, 60_000]
+/** Refusals of questions that were forgotten, and units to be given back: what is beyond is lost. */
+const leftoversMax = 10_000
+/** Of so many of the oldest questions one is forgotten. */
+const forgottenOf = 16
 /** Items of each list of a round; the rest goes with the next. */
 const itemsMax = 100
+/** Of the names of its questions: what the server reads has each twice at most. */
+const roundCharactersMax = 50_000
 /** Rounds on their way: more, and the server does not answer. */
 const roundsMax = 8
 
@@ -126,10 +142,13 @@ export class LeaseBook {
   readonly #settlements: Settlement[] = []
   /** Of these questions at least something is to be sent. */
   readonly #due = new Set<Asked>()
+  /** Of questions that are forgotten. */
+  readonly #unreported: Unreported[] = []
   #lifeMs = lifeMsDefault
   #lastRoundMs = Number.NEGATIVE_INFINITY
   /** After a lost round nothing is sent before. */
   #silentUntilMs = Number.NEGATIVE_INFINITY
+  #pauseMs = pauseMsMin
   #rounds = 0
   #isUrgent = false
   #isClosed = false
@@ -142,18 +161,20 @@ export class LeaseBook {
   decide(name: string, nowMs: number): HeldLease | Refusing | undefined {
     const one = this.#asked.get(name)
     if (one === undefined) return undefined
-    const { refusing } = one
-    if (refusing !== undefined) {
-      if (nowMs < refusing.untilMs) {
-        refusing.count += 1
-        this.counters.refused += 1
-        this.#due.add(one)
-        return refusing
-      }
-      this.#endRefusing(one)
-    }
     const held = this.#heldOf(one, nowMs)
-    if (held === undefined) return undefined
+    const { refusing } = one
+    if (held === undefined) {
+      if (refusing === undefined) return undefined
+      if (nowMs >= refusing.untilMs) {
+        one.refusing = undefined
+        return undefined
+      }
+      one.unreported ??= { question: one.question, deniedBy: refusing.result.deniedBy, count: 0 }
+      one.unreported.count += 1
+      this.counters.refused += 1
+      this.#due.add(one)
+      return refusing
+    }
     held.left -= 1
     held.firstMs ??= nowMs
     this.counters.decided += 1
@@ -181,16 +202,16 @@ export class LeaseBook {
     if (one === undefined || result.allowed || result.reason !== 'limit' || result.onExceed === 'delay') return
     if (one.refusing !== undefined || !one.mayLease || this.#isClosed) return
     const untilMs = nowMs + Math.min(result.retryAfterMs, refusingMsMax)
-    one.refusing = { result, sinceMs: nowMs, untilMs, count: 0 }
+    one.refusing = { result, sinceMs: nowMs, untilMs }
   }
 
   #open(question: LeaseQuestion): Asked {
-    const [oldest] = this.#asked.values()
-    if (this.#asked.size >= this.#questionsMax && oldest !== undefined) this.#forget(oldest)
+    if (this.#asked.size >= this.#questionsMax) this.#forgetOne()
     const plain = {
       want: undefined,
       isWishing: false,
       refusing: undefined,
+      unreported: undefined,
       plainUntilMs: Number.NEGATIVE_INFINITY,
       mayLease: false,
     }
@@ -220,58 +241,64 @@ export class LeaseBook {
 
   #return({ id, subject, cost, count, left, usableUntilMs }: HeldLease): void {
     if (left === 0) return
-    this.#settlements.push({ id, subject, cost: (count - left) * cost, untilMs: usableUntilMs + settledWithinMs })
+    this.#settleLater({
+      id,
+      subject,
+      cost: (count - left) * cost,
+      untilMs: usableUntilMs + settledWithinMs,
+      mayBeSettled: false,
+    })
   }
 
-  #endRefusing(one: Asked): void {
-    if (one.refusing?.count === 0) one.refusing = undefined
-    else this.#due.add(one)
+  #settleLater(settlement: Settlement): void {
+    if (this.#settlements.length < leftoversMax) this.#settlements.push(settlement)
+    else this.counters.lost += 1
   }
 
-  #forget(one: Asked): void {
+  /** One that holds nothing, if one of the oldest does not: a flood of others must not take what is used. */
+  #forgetOne(): void {
+    const oldest = [...this.#asked.values().take(forgottenOf)]
+    const one = oldest.find(({ held, unreported }) => held === undefined && unreported === undefined) ?? oldest[0]
+    if (one === undefined) return
     for (const held of [one.held, one.next]) if (held !== undefined) this.#return(held)
+    if (one.unreported !== undefined && this.#unreported.length < leftoversMax) this.#unreported.push(one.unreported)
     this.#asked.delete(one.question.name)
     this.#due.delete(one)
   }
 
   /** Whether something is to be sent, soon. */
   get hasWork(): boolean {
-    return this.#due.size > 0 || this.#settlements.length > 0
+    return this.#due.size > 0 || this.#settlements.length > 0 || this.#unreported.length > 0
   }
 
   /** When something has to be done next: a round, or a lease or refusal that ends. */
   dueMs(): number {
     if (this.hasWork && this.#rounds < roundsMax) {
-      const gapMs = this.#isUrgent ? 0 : Math.min(roundGapMs, this.#lifeMs / roundsPerLife)
+      const gapMs = Math.min(this.#isUrgent ? urgentGapMs : roundGapMs, this.#lifeMs / roundsPerLife)
       return Math.max(this.#silentUntilMs, this.#lastRoundMs + gapMs)
     }
     let endMs = Number.POSITIVE_INFINITY
-    for (const { held, refusing } of this.#asked.values()) {
-      endMs = Math.min(endMs, held?.usableUntilMs ?? endMs, refusing?.untilMs ?? endMs)
-    }
+    for (const { held } of this.#asked.values()) endMs = Math.min(endMs, held?.usableUntilMs ?? endMs)
     return endMs
   }
 
   /** What is to be sent now; undefined for nothing. It has to be answered, or lost. */
   takeRound(nowMs: number): Round | undefined {
-    for (const one of this.#asked.values()) {
-      this.#heldOf(one, nowMs)
-      if (one.refusing !== undefined && nowMs >= one.refusing.untilMs) this.#endRefusing(one)
-    }
     if (nowMs < this.dueMs() || this.#rounds >= roundsMax) return undefined
+    for (const one of this.#asked.values()) this.#heldOf(one, nowMs)
     const lease: Round['lease'][number][] = []
-    const refused: Round['refused'][number][] = []
-    for (const one of [...this.#due]) {
-      if (lease.length >= itemsMax || refused.length >= itemsMax) break
+    const refused = this.#unreported.splice(0, itemsMax)
+    let bytes = 0
+    for (const one of this.#due) {
+      bytes += one.question.name.length
+      if (lease.length >= itemsMax || refused.length >= itemsMax || bytes > roundCharactersMax) break
       this.#due.delete(one)
-      const { question, want, refusing } = one
+      const { question, want, unreported } = one
       if (want !== undefined) lease.push({ question, want })
       one.isWishing ||= want !== undefined
       one.want = undefined
-      if (refusing === undefined || refusing.count === 0) continue
-      refused.push({ question, deniedBy: refusing.result.deniedBy, count: refusing.count })
-      if (nowMs >= refusing.untilMs) one.refusing = undefined
-      else refusing.count = 0
+      if (unreported !== undefined) refused.push(unreported)
+      one.unreported = undefined
     }
     const settle = this.#settlements.splice(0, itemsMax)
     this.#isUrgent = false
@@ -284,6 +311,7 @@ export class LeaseBook {
   /** The answer to a round that was sent at `sentMs`. It may be late: units are used for what is left of their life. */
   answered(round: Round, replies: readonly LeaseReply[], sentMs: number, nowMs: number): void {
     this.#rounds -= 1
+    this.#pauseMs = pauseMsMin
     this.counters.returned += round.settle.length
     for (const [at, { question }] of round.lease.entries()) {
       const one = this.#asked.get(question.name)
@@ -304,31 +332,45 @@ export class LeaseBook {
       else if (one.held === undefined) one.held = lease
       else if (one.next === undefined) one.next = lease
       else this.#return(lease)
+      // Those that decide are forgotten last.
+      if (one !== undefined && this.#asked.delete(question.name)) this.#asked.set(question.name, one)
     }
   }
 
-  /** A round that is not answered: units it gave are charged and not used, and what it settled is sent again. */
-  lost(round: Round, nowMs: number, plainMs: number): void {
+  /**
+   * A round that is not answered: units it gave are charged and not used, and what it settled is sent again, after a
+   * pause that grows. With `wasUndone` the server did nothing, and `plainMs` is for how long it is to be asked singly.
+   */
+  lost(round: Round, nowMs: number, { plainMs = 0, wasUndone = false } = {}): void {
     this.#rounds -= 1
-    this.#silentUntilMs = nowMs + plainMs
-    for (const one of round.settle) {
-      if (nowMs < one.untilMs) this.#settlements.push(one)
-      else this.counters.lost += 1
-    }
-    // Refusals are not told twice.
+    this.#silentUntilMs = nowMs + this.#pauseMs
+    const untilMs = nowMs + Math.max(plainMs, this.#pauseMs)
+    this.#pauseMs = Math.min(2 * this.#pauseMs, pauseMsMax)
+    for (const one of round.settle) this.#repeat(one, nowMs, wasUndone)
+    // What may have been counted is not reported twice.
+    if (wasUndone) this.#unreported.push(...round.refused.slice(0, leftoversMax - this.#unreported.length))
     for (const { question } of round.lease) {
       const one = this.#asked.get(question.name)
       if (one === undefined) continue
       one.isWishing = false
-      one.plainUntilMs = nowMs + plainMs
+      one.plainUntilMs = untilMs
     }
   }
 
-  /** Units that the server did not take back: they are sent again until it knows the lease no more. */
-  unsettled(settlement: Settlement, nowMs: number): void {
+  /** Units that the server did not take back: they are sent again, unless it knows the lease no more. */
+  unsettled(settlement: Settlement, nowMs: number, isUnknown: boolean): void {
     this.counters.returned -= 1
-    if (nowMs < settlement.untilMs) this.#settlements.push(settlement)
-    else this.counters.lost += 1
+    this.#silentUntilMs = nowMs + pauseMsMin
+    if (isUnknown) this.counters.lost += 1
+    else this.#repeat(settlement, nowMs, false)
+  }
+
+  /** What may have reached Redis is answered there for longer than a lease that nobody has settled. */
+  #repeat(settlement: Settlement, nowMs: number, wasUndone: boolean): void {
+    const { untilMs, mayBeSettled } = settlement
+    if (nowMs >= untilMs) this.counters.lost += 1
+    else if (wasUndone || mayBeSettled) this.#settleLater(settlement)
+    else this.#settleLater({ ...settlement, untilMs: nowMs + repeatedWithinMs, mayBeSettled: true })
   }
 
   /** All that is held is to be given back: from now on everything is asked singly. */
@@ -339,7 +381,7 @@ export class LeaseBook {
       one.held = undefined
       one.next = undefined
       one.want = undefined
-      if (one.refusing !== undefined) one.refusing = { ...one.refusing, untilMs: Number.NEGATIVE_INFINITY }
+      one.refusing = undefined
     }
     this.#isUrgent = true
     this.#silentUntilMs = Number.NEGATIVE_INFINITY

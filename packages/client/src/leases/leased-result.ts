@@ -29,8 +29,8 @@ export function leasedResult(lease: HeldLease, nowMs: number, wallMs: number): C
 
 /** A refusal that is given again from memory, so much later. */
 export function laterRefusal(result: CheckResult, laterMs: number): CheckResult {
-  const retryAfterMs = Math.max(0, result.retryAfterMs - laterMs)
+  const retryAfterMs = Math.max(0, Math.ceil(result.retryAfterMs - laterMs))
   const retryAfter = String(Math.max(1, Math.ceil(retryAfterMs / 1_000)))
-  const limits = result.limits.map((one) => ({ ...one, resetMs: Math.max(0, one.resetMs - laterMs) }))
+  const limits = result.limits.map((one) => ({ ...one, resetMs: Math.max(0, Math.ceil(one.resetMs - laterMs)) }))
   return { ...result, retryAfterMs, limits, headers: { ...result.headers, 'retry-after': retryAfter } }
 }

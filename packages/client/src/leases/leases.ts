@@ -18,10 +18,12 @@ const questionsMaxDefault = 10_000
 const retryMs = 1_000
 /** A policy that gives nothing, or a server that knows no leases, is asked again after this time. */
 const barredMs = 60_000
-/** A machine that slept moves its wall clock on, and not the other. */
-const sleptMs = 1_000
+/** A machine that slept moves its wall clock on, and not the other: by less, and it was only adjusted. */
+const sleptMs = 100
 /** Units in a later answer are gone anyway. */
 const roundTimeoutMs = 30_000
+/** Longer questions than Weir reads, or than are worth remembering, are asked singly. */
+const nameLengthMax = 4_096
 const leasesPath = '/v1/leases'
 
 /**
@@ -39,6 +41,8 @@ export class Leases {
   #jumpedMs = 0
   #idle: PromiseWithResolvers<void> | undefined
   #underWay = 0
+  /** Ends the rounds on their way when a close has no more time. */
+  readonly #ending = new AbortController()
 
   constructor(connection: Connection, options: Exclude<LeaseOptions, boolean> = {}) {
     this.#connection = connection
@@ -51,10 +55,11 @@ export class Leases {
 
   /** Decides now; undefined where the server is to be asked. */
   decide(request: CheckRequest): CheckResult | undefined {
-    if (!isLeasable(request)) return undefined
+    const name = nameOf(request)
+    if (name === undefined) return undefined
     const wallMs = Date.now()
     const nowMs = this.#now(wallMs)
-    const found = this.#book.decide(nameOf(request), nowMs)
+    const found = this.#book.decide(name, nowMs)
     if (this.#book.hasWork) this.#schedule()
     if (found === undefined) return undefined
     return 'left' in found ? leasedResult(found, nowMs, wallMs) : laterRefusal(found.result, nowMs - found.sinceMs)
@@ -62,13 +67,11 @@ export class Leases {
 
   /** Notes a check that the server is asked; returns what notes its result. */
   askedSingly(request: CheckRequest): ((result: CheckResult) => void) | undefined {
-    if (!isLeasable(request)) return undefined
     const name = nameOf(request)
+    if (name === undefined) return undefined
     this.#book.askedSingly({ name, body: bodyOf(request) }, this.#now())
     if (this.#book.hasWork) this.#schedule()
-    return (result) => {
-      this.#book.answeredSingly(name, result, this.#now())
-    }
+    return (result) => this.#book.answeredSingly(name, result, this.#now())
   }
 
   /** Gives back what is not used, and reports refusals, for as long as `timeoutMs` at most. */
@@ -79,6 +82,7 @@ export class Leases {
     this.#play()
     await this.#idle.promise
     clearTimeout(timer)
+    this.#ending.abort()
     clearTimeout(this.#timer)
   }
 
@@ -88,12 +92,13 @@ export class Leases {
     if (jumpedMs > sleptMs) {
       this.#aheadMs += jumpedMs
       this.#jumpedMs += jumpedMs
-    } else if (jumpedMs < -sleptMs) this.#aheadMs += jumpedMs
+    } else if (jumpedMs < 0) this.#aheadMs += jumpedMs
     return nowMs + this.#jumpedMs
   }
 
   /** One timer, for whatever is due first. */
   #schedule(): void {
+    if (this.#ending.signal.aborted) return
     const nowMs = this.#now()
     const dueMs = Math.max(nowMs, Math.min(nowMs + retryMs, this.#book.dueMs()))
     if (this.#timer !== undefined && this.#timerMs <= dueMs) return
@@ -128,13 +133,11 @@ export class Leases {
     const body = JSON.stringify({ settle, refused, lease })
     this.#underWay += 1
     try {
-      const reply = await this.#connection.send(
-        { path: leasesPath, body, isHeld: false },
-        AbortSignal.timeout(roundTimeoutMs),
-      )
+      const signal = AbortSignal.any([this.#ending.signal, AbortSignal.timeout(roundTimeoutMs)])
+      const reply = await this.#connection.send({ path: leasesPath, body, isHeld: false }, signal)
       this.#answered(round, reply, sentMs)
     } catch {
-      this.#book.lost(round, this.#now(), retryMs)
+      this.#book.lost(round, this.#now())
     }
     this.#underWay -= 1
     this.#play()
@@ -145,21 +148,30 @@ export class Leases {
     const lists = isFields(value) ? [value.leases, value.settled] : []
     const [leases, settled] = lists
     if (status !== 200 || !Array.isArray(leases) || !Array.isArray(settled)) {
-      // Nothing was done by a server that knows no leases, or a gateway that passes on checks alone.
-      this.#book.lost(round, nowMs, status >= 300 && status < 500 && status !== 429 ? barredMs : retryMs)
+      // A server that knows no leases, or does not let this client have any, has done nothing.
+      const wasUndone = status >= 300 && status < 500
+      this.#book.lost(round, nowMs, { wasUndone, plainMs: wasUndone && status !== 429 ? barredMs : retryMs })
       return
     }
     this.#book.answered(round, leases.map(replyOf), sentMs, nowMs)
-    for (const [at, one] of round.settle.entries()) if (isUnfinished(settled[at])) this.#book.unsettled(one, nowMs)
+    for (const [at, one] of round.settle.entries()) {
+      const status = problemIn(settled[at])
+      if (status !== undefined) this.#book.unsettled(one, nowMs, status < 500)
+    }
   }
 }
 
-/** Checks whose answer is the same for a while. */
-const isLeasable = ({ units, idempotencyKey, peek, settle, wait }: CheckRequest): boolean =>
-  units === undefined && idempotencyKey === undefined && peek !== true && settle === undefined && wait === undefined
-
-const nameOf = ({ subject = '', key = '', ip = '', route = '', method = '', cost, attributes }: CheckRequest) =>
-  `${subject}\n${key}\n${ip}\n${route}\n${method}\n${cost ?? ''}${attributes === undefined ? '' : `\n${JSON.stringify(attributes)}`}`
+/** Tells checks apart whose answer is the same for a while; undefined for any other. */
+function nameOf(request: CheckRequest): string | undefined {
+  const { units, idempotencyKey, peek, settle, wait } = request
+  if (units ?? idempotencyKey ?? settle ?? wait ?? (peek === true || undefined)) return undefined
+  const { subject = '', key = '', ip = '', route = '', method = '', cost, attributes } = request
+  // With their lengths, no two lists of texts are one.
+  const lengths = `${subject.length} ${key.length} ${ip.length} ${route.length} ${method.length} ${cost ?? ''}`
+  const more = attributes === undefined ? '' : JSON.stringify(attributes)
+  const name = `${lengths}\n${subject}${key}${ip}${route}${method}${more}`
+  return name.length > nameLengthMax ? undefined : name
+}
 
 const bodyOf = ({ subject, key, ip, route, method, cost, attributes }: CheckRequest): LeaseQuestion['body'] => ({
   subject,
@@ -171,9 +183,9 @@ const bodyOf = ({ subject, key, ip, route, method, cost, attributes }: CheckRequ
   attributes,
 })
 
-/** A settlement that is worth a repeat: Redis or the journal was away. */
-const isUnfinished = (answer: unknown): boolean =>
-  isFields(answer) && isFields(answer.problem) && answer.problem.status === 503
+/** The status of an item's problem; undefined for none. */
+const problemIn = (answer: unknown): number | undefined =>
+  isFields(answer) && isFields(answer.problem) ? Number(answer.problem.status) : undefined
 
 function replyOf(answer: unknown): LeaseReply {
   if (!isFields(answer)) return { plainMs: retryMs }

@@ -178,14 +178,17 @@ export function rateLimitTemplates(
   const states = shownStates(decision, limits).map((state) => ({ ...state, index: all.indexOf(state) }))
   const { policy, olderPolicy } = shown(limits)
   const [tightest] = states.toSorted(byTightness)
-  if (tightest === undefined) return dialect === 'draft10' ? [['ratelimit-policy', policy]] : []
   if (dialect === 'draft10') {
-    const text = states.map(({ name, index }) => `"${name}";r={r${index}};t={t${index}}`).join(', ')
+    const text =
+      tightest === undefined
+        ? unlimitedState
+        : states.map(({ name, index }) => `"${name}";r={r${index}};t={t${index}}`).join(', ')
     return [
       ['ratelimit-policy', policy],
       ['ratelimit', text],
     ]
   }
+  if (tightest === undefined) return []
   const prefix = dialect === 'draft6' ? 'ratelimit' : 'x-ratelimit'
   const reset = dialect === 'draft6' ? `{t${tightest.index}}` : `{e${tightest.index}}`
   const triple = { limit: `${Math.min(tightest.size, integerMax)}`, remaining: `{r${tightest.index}}`, reset }

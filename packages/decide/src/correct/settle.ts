@@ -173,7 +173,8 @@ function correctionLine({ subject, id: decisionId, basis, dims }: Settlement, se
   const sinceMs = Math.round(settled.settledAtUs / 1_000) - context.tsMs
   const limits = settled.limits.map((state) => ({ ...state, resetMs: Math.max(0, state.resetMs + sinceMs) }))
   const adjustment = settled.cost - settled.chargedCost
-  const { held, units } = settled
+  // A lease is given back as what is held, and has no units besides its cost.
+  const { held = undefined, units = undefined } = each === undefined ? settled : {}
   const countAdjustment = each === undefined ? undefined : Math.ceil(adjustment / each)
   const changes = { adjustment, countAdjustment, charged: 'yes' } as const
   return encodeCorrectionOpen({ decisionId, subject, context, ...changes, limits, held, units, basis })

@@ -3,7 +3,7 @@ import { algorithmFacts } from '@weir/core/limits/algorithm-facts.ts'
 import { type Decision, denied, type LimitState } from '@weir/core/limits/decision.ts'
 import { type LeaseDecline, leaseCountMax, leaseDeclines } from '@weir/core/limits/lease.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
-import { costMax } from '@weir/core/limits/limit-store.ts'
+import { costMax, type Units } from '@weir/core/limits/limit-store.ts'
 import { ancestorsOf } from '@weir/policy/ancestors.ts'
 import { clientLeaseMsOf, whyNotLeased } from '@weir/policy/client-lease.ts'
 import type { LeaseContext } from '../correct/correction-record.ts'
@@ -21,6 +21,8 @@ const share = 8
 const leastCount = 8
 /** A shorter lease is over on its way. */
 const leastMs = 50
+/** Two applications took a part of the same at once: one of them asks again after this time. */
+const contendedMs = 50
 /** How long after its end a lease can still be settled. */
 const settledMs = 60_000
 
@@ -52,6 +54,7 @@ export type LeaseAnswer =
     }
 
 const declined = (why: LeaseDecline) => ({ kind: 'declined', why }) as const
+const noUnits: Units = new Map()
 
 /** What units are given with. */
 interface LeasingParts extends Pick<Deciding, 'store' | 'policy' | 'clock'> {
@@ -111,6 +114,8 @@ export class Leasing {
     const left = Math.min(...peeked.limits.map(({ remaining }) => remaining))
     const count = Math.min(want, leaseCountMax, Math.floor(left / share / cost), Math.floor(costMax / cost))
     if (count < leastCount || peeked.exceededMask !== 0) return declined('too-little')
+    const tooShort = limits.map((limit) => windowLeftMs(limit, peeked.atUs)).find((leftMs) => leftMs < leastMs)
+    if (tooShort !== undefined) return { ...declined('too-little'), retryMs: Math.max(1, Math.ceil(tooShort)) }
     return await this.#take(ask, limits, count, mostMs)
   }
 
@@ -131,17 +136,20 @@ export class Leasing {
     const context: LeaseContext = { ...contextOf(ask, tsMs), each: ask.cost }
     const reservation = { id, ttlMs: mostMs + settledMs, context: JSON.stringify(context), settleMax: cost }
     const reserved: ReservedDecision = { tsMs, reservation }
-    const request = requestOf({ ...ask, cost }, limits, reserved, clock)
+    // As what is held it is given back by its marker: once, and until Redis answers.
+    const request = requestOf({ ...ask, cost, units: noUnits }, limits, reserved, clock)
     const decision = await store.decide(request)
     if (!decision.allowed) return declined(decision.reason === 'unavailable' ? 'unavailable' : 'too-little')
     const endsMs = Math.min(mostMs, ...limits.map((limit, at) => lifeOf(limit, decision.limits[at])))
     // Others were quicker, or what a limit in shadow has not would be admitted uncounted.
+    const isShare = decision.limits.every(({ remaining }) => remaining >= (share - 1) * cost)
     const isWhole = decision.charged === 'yes' && decision.atUs !== 0 && decision.exceededMask === 0
-    if (!isWhole || endsMs < leastMs) {
+    if (!isWhole || !isShare || endsMs < leastMs) {
       if (decision.charged === 'yes') void store.refund(request, decision)
       else void decision.giveBack?.()
       if (decision.atUs === 0) return declined('unavailable')
-      return isWhole ? { ...declined('too-little'), retryMs: Math.max(1, Math.ceil(endsMs)) } : declined('too-little')
+      const retryMs = isShare ? Math.max(1, Math.ceil(endsMs)) : contendedMs
+      return isWhole ? { ...declined('too-little'), retryMs } : declined('too-little')
     }
     const outcome = this.#recorder.append(id, tsMs, ask, limits, decision, count)
     const isWritten = await log.writtenInTime()
@@ -179,6 +187,12 @@ export class Leasing {
 }
 
 const aboveOf = ({ subject }: DecisionRequest) => subject.parent && ancestorsOf(subject)
+
+/** How much of a window is left by Redis's clock; of a calendar period that is known only once it is charged. */
+const windowLeftMs = ({ algorithm, span }: Limit, atUs: number): number =>
+  span.kind === 'window' && algorithmFacts[algorithm].followsClock
+    ? span.ms - (Math.floor(atUs / 1_000) % span.ms)
+    : Number.POSITIVE_INFINITY
 
 /** For how long units count where they were charged: in a window or period, or of a window that slides in its cell. */
 function lifeOf({ algorithm, span }: Limit, state: LimitState | undefined): number {

@@ -36,8 +36,10 @@ interface Shared {
 /** Admissions of a second that are alike. */
 interface Kind {
   seen: number
-  /** Of each limit, the least use that reaches another threshold. */
+  /** Of each limit, the least use that reaches another threshold, by its state in `since`. */
   alertsAt: readonly number[]
+  /** The first one, or the first of a period that has begun. */
+  since: DecisionInput
   shared: Shared | undefined
 }
 
@@ -94,18 +96,19 @@ export class CoalescedAdmissions {
     if (decision.limits.length !== asked.length) return undefined
     const admission = admissionOf('', tsMs, ask, asked, decision, this.#addressForm)
     const name = `${admission.mode}\n${admission.shadowedBy}\n${this.#namesOf(asked)}\n${kindOf(admission)}`
-    const kind = this.#kinds.get(name) ?? { seen: 0, alertsAt: [], shared: undefined }
+    const { limits } = admission
+    const kind = this.#kinds.get(name) ?? { seen: 0, alertsAt: [], since: admission, shared: undefined }
     kind.seen += 1
     if (kind.seen === 1 && this.#kinds.size < kindsMax) this.#kinds.set(name, kind)
-    const { limits } = admission
-    if (kind.seen === 1 || limits.some(({ used }, at) => used >= (kind.alertsAt[at] ?? 0))) {
+    const isOver = isOtherPeriod(kind.since, asked, admission)
+    if (isOver) kind.shared = undefined
+    if (isOver || kind.seen === 1 || limits.some(({ used }, at) => used >= (kind.alertsAt[at] ?? 0))) {
       kind.alertsAt = limits.map((state, at) => nextAlert(state, asked[at], ask))
+      kind.since = admission
       return undefined
     }
     if (kind.seen <= ownRecords) return undefined
-    if (kind.shared === undefined || isOver(kind.shared, asked, admission)) {
-      kind.shared = this.#open(admission, ask.subject.id)
-    }
+    kind.shared ??= this.#open(admission, ask.subject.id)
     const { shared } = kind
     if (shared === undefined) return undefined
     keepFullest(shared, limits, tsMs)
@@ -144,10 +147,10 @@ const statesFrom = (tsMs: number, states: readonly CountedLimit[], atMs: readonl
   states.map((state, at) => ({ ...state, resetMs: state.resetMs + (atMs[at] ?? tsMs) - tsMs }))
 
 /** Whether another period of a limit has begun: what was used in either says something that the other does not. */
-function isOver({ states, atMs }: Shared, asked: readonly Limit[], { limits, tsMs }: DecisionInput): boolean {
+function isOtherPeriod(since: DecisionInput, asked: readonly Limit[], { limits, tsMs }: DecisionInput): boolean {
   for (let at = 0; at < limits.length; at += 1) {
     if (asked[at]?.span.kind !== 'period') continue
-    const endedMs = (atMs[at] ?? 0) + (states[at]?.resetMs ?? 0)
+    const endedMs = since.tsMs + (since.limits[at]?.resetMs ?? 0)
     if (Math.abs(tsMs + (limits[at]?.resetMs ?? 0) - endedMs) > periodMsMin / 2) return true
   }
   return false
