@@ -257,7 +257,8 @@ export class LeaseBook {
 
   /** One that holds nothing, if one of the oldest does not: a flood of others must not take what is used. */
   #forgetOne(): void {
-    const oldest = [...this.#asked.values().take(forgottenOf)]
+    const oldest: Asked[] = []
+    for (const one of this.#asked.values()) if (oldest.push(one) === forgottenOf) break
     const one = oldest.find(({ held, unreported }) => held === undefined && unreported === undefined) ?? oldest[0]
     if (one === undefined) return
     for (const held of [one.held, one.next]) if (held !== undefined) this.#return(held)
