@@ -1,82 +1,8 @@
-import { randomUUID } from 'node:crypto'
-import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
-import { createMemoryDecisionLog } from '@weir/decide/testing/memory-decision-log.ts'
-import { openMemoryIngress, sha256 } from '@weir/ingress/testing/memory-ingress.ts'
-import { createLayers } from '@weir/redis/layers/all-layers.ts'
-import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
-import { RedisSettlements } from '@weir/redis/settlements.ts'
-import { expect, inject, onTestFinished, test } from 'vitest'
-import { openLimiterRedis } from '../support/test-redis.ts'
-
-/** A minute that has just begun. */
-const startMs = Date.parse('2026-11-21T12:00:00.000Z')
-
-async function open() {
-  const subject = `leases-${randomUUID()}`
-  const clock = { ms: startMs + 1_000, nowMs: () => clock.ms }
-  const text = `
-version: 1
-plans:
-  free: { limits: [minute, hour], clientLease: 2s }
-  slow: { limits: [minute] }
-  burst: { limits: [bucket], clientLease: 2s }
-  dark: { limits: [minute, shadow], clientLease: 2s }
-  guarded: { limits: [login], clientLease: 2s }
-  none: { limits: [], clientLease: 2s }
-limits:
-  minute: { algorithm: fixed_window, size: 1000, window: 1m }
-  hour: { algorithm: sliding_window, size: 4000, window: 1h }
-  bucket: { algorithm: token_bucket, size: 600, window: 1m, burst: 100, clientLease: true }
-  shadow: { algorithm: fixed_window, size: 80, window: 1m, mode: shadow }
-  login: { algorithm: fixed_window, size: 1000, window: 1m, block: 1m }
-routes:
-  - { match: GET /short, clientLease: 500ms }
-  - { match: GET /not, clientLease: none }
-  - { match: GET /dear, cost: 5 }
-  - { match: GET /settled, settle: 1m }
-subjects:
-  ${['free', 'slow', 'burst', 'dark', 'guarded', 'none'].map((plan) => `${subject}-${plan}: { plan: ${plan}, keys: [{ sha256: ${sha256(`${subject}-${plan}`)} }] }`).join('\n  ')}
-  ${subject}-held: { plan: free, suspended: unpaid }
-tokens: { app: { sha256: "${sha256('app-token')}", scopes: [check] } }
-`
-  const redis = await openLimiterRedis(inject('redisUrl'))
-  const log = createMemoryDecisionLog()
-  const common = { clock, periodBoundaries: createBoundaryCache(), deadlineMs: 20_000, now: clock.nowMs }
-  const store = new RedisLimitStore({ redis, ...common })
-  const layers = createLayers(store, { ...common, processes: () => 1 }).store
-  const settlements = new RedisSettlements({ redis, owner: 'one', answerMs: 20_000, now: clock.nowMs })
-  const apps = await openMemoryIngress(text, { store: layers, log, clock, settlements })
-  onTestFinished(async () => {
-    await apps.proxy.close()
-    await apps.api.close()
-    store.close()
-  })
-  const post = async (url: string, payload: unknown, token = 'app-token') => {
-    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
-    const answer = await apps.api.inject({ method: 'POST', url, headers, payload: JSON.stringify(payload) })
-    return { status: answer.statusCode, body: answer.json() }
-  }
-  const of = (plan: string) => ({ subject: `${subject}-${plan}` })
-  return {
-    ...apps,
-    clock,
-    log,
-    subject,
-    post,
-    of,
-    lease: async (plan: string, want: number, more = {}) => {
-      const { body } = await post('/v1/leases', { lease: [{ ...of(plan), ...more, want }] })
-      return body.leases[0]
-    },
-    used: async (plan: string) => {
-      const { body } = await post('/v1/check', { ...of(plan), peek: true })
-      return body.limits.map((state: { used: number }) => state.used)
-    },
-  }
-}
+import { expect, test } from 'vitest'
+import { leasingIngress, startMs } from '../support/leasing-ingress.ts'
 
 test('Units are charged on every limit and recorded as so many decisions, before they are given', async () => {
-  const { lease, log, used, subject } = await open()
+  const { lease, log, used, subject } = await leasingIngress()
   const given = await lease('free', 84)
   expect(given).toMatchObject({
     count: 84,
@@ -100,7 +26,7 @@ test('Units are charged on every limit and recorded as so many decisions, before
 })
 
 test('What was not used comes back once, as units and as decisions, on every limit and by one record', async () => {
-  const { lease, post, of, log, used } = await open()
+  const { lease, post, of, log, used } = await leasingIngress()
   const { id } = await lease('free', 50, { route: 'GET /dear' })
   expect(await used('free')).toEqual([125, 125])
   for (let n = 0; n < 2; n += 1) {
@@ -117,7 +43,7 @@ test('What was not used comes back once, as units and as decisions, on every lim
 })
 
 test('At most an eighth of what is left is given, and nothing where that is less than eight decisions', async () => {
-  const { lease, post, of, used } = await open()
+  const { lease, post, of, used } = await leasingIngress()
   expect((await lease('free', 10_000)).count).toBe(125)
   await post('/v1/check', { ...of('free'), cost: 875 - 64 })
   expect((await lease('free', 500)).count).toBe(8)
@@ -128,7 +54,7 @@ test('At most an eighth of what is left is given, and nothing where that is less
 })
 
 test('A lease ends with the window or the cell in which it is charged, and earlier where the route says so', async () => {
-  const { lease, clock } = await open()
+  const { lease, clock } = await leasingIngress()
   expect((await lease('free', 8, { route: 'GET /short' })).ends_ms).toBe(500)
   clock.ms = startMs + 59_000
   expect((await lease('free', 8)).ends_ms).toBe(1_000)
@@ -140,7 +66,7 @@ test('A lease ends with the window or the cell in which it is charged, and earli
 })
 
 test('What is not leased is named, and charges and records nothing', async () => {
-  const { lease, log, used, post } = await open()
+  const { lease, log, used, post } = await leasingIngress()
   expect([await lease('slow', 8), await lease('free', 8, { route: 'GET /not' })].map(({ why }) => why)).toEqual([
     'not-allowed',
     'not-allowed',
@@ -163,7 +89,7 @@ test('What is not leased is named, and charges and records nothing', async () =>
 })
 
 test("A token bucket gives units ahead where it says so, and a subject's own key gets none", async () => {
-  const { lease, post, subject, of } = await open()
+  const { lease, post, subject, of } = await leasingIngress()
   expect(await lease('burst', 100)).toMatchObject({ count: 12, ends_ms: 2_000, limits: [{ name: 'bucket', used: 12 }] })
   const own = await post('/v1/leases', { lease: [{ ...of('free'), want: 8 }] }, `${subject}-free`)
   expect([own.status, own.body.title]).toEqual([403, 'Forbidden'])
@@ -178,7 +104,7 @@ test("A token bucket gives units ahead where it says so, and a subject's own key
 })
 
 test('Refusals that an application repeats are one record of the second, with the limit as it stands', async () => {
-  const { post, of, log } = await open()
+  const { post, of, log } = await leasingIngress()
   await post('/v1/check', { ...of('slow'), cost: 1_000 })
   expect((await post('/v1/check', of('slow'))).body.allowed).toBe(false)
   const refused = [
@@ -194,7 +120,7 @@ test('Refusals that an application repeats are one record of the second, with th
 })
 
 test('Where the journal does not take the record, no unit is given, and all of them come back', async () => {
-  const { lease, log, used } = await open()
+  const { lease, log, used } = await leasingIngress()
   log.isFull = true
   expect((await lease('free', 50)).why).toBe('unavailable')
   log.isFull = false
@@ -207,7 +133,7 @@ test('Where the journal does not take the record, no unit is given, and all of t
 })
 
 test('A suspended subject gets no unit, and is told why; what is given and what is not is counted', async () => {
-  const { lease, decisionService, used } = await open()
+  const { lease, decisionService, used } = await leasingIngress()
   const held = await lease('held', 8)
   expect(held).toMatchObject({ count: 0, why: 'refused', result: { reason: 'blocked', suspended: 'unpaid' } })
   await lease('free', 8)

@@ -1,7 +1,9 @@
 import { expect, it } from 'vitest'
+import { startLeasingApp, totalOf } from '../support/client/leasing-apps.ts'
 import { countAlerts } from '../support/failure/alerts.ts'
+import { openCounter } from '../support/failure/count.ts'
 import type { RunningLoad } from '../support/failure/drive-load.ts'
-import { failurePolicy, subjectCounts, subjectId } from '../support/failure/failure-policy.ts'
+import { failurePolicy, leasedSubjects, subjectCounts, subjectId } from '../support/failure/failure-policy.ts'
 import { type Finding, weirAudit } from '../support/failure/hand-damage.ts'
 import { isLarge } from '../support/failure/is-large.ts'
 import { watchOutages } from '../support/failure/outages.ts'
@@ -21,6 +23,21 @@ const [downMinMs, downMaxMs] = [3_000, 12_000]
 const drainedWithinSeconds = 120
 
 const stack = await forFile(startStack({ policy: failurePolicy({ withHolds: true }) }))
+const counter = await forFile(openCounter(stack.addresses.clickhouse))
+
+/** Applications that decide with leases, and what they were admitted in the end. */
+function startApps() {
+  const url = `http://127.0.0.1:${stack.ports.api}`
+  const settings = { url, token: stack.secrets.adminToken, windowMs: 86_400_000, perSecond: 100, seconds: 60 * 60 * 24 }
+  const apps = leasedSubjects.map((subject) => startLeasingApp({ ...settings, subject }))
+  return {
+    async end() {
+      for (const { child } of apps) child.kill('SIGTERM')
+      await Promise.all(apps.map(({ ended }) => ended))
+    },
+    said: () => apps.map((app) => app.said()),
+  }
+}
 
 /** The ingress and those behind it die as often as each other; on a large topology, each process of them. */
 function victimsOf({ names }: Stack): readonly [string, ...string[]] {
@@ -65,6 +82,7 @@ it(`${minutes} minutes with a random kill every 5 s: answered = raw = rollups, n
   const kills: Record<string, number> = {}
   const ways: Record<string, number> = {}
   let perSecond = 0
+  const apps = startApps()
   const { row, load } = await playScenario(stack, {
     fault: `a random kill every 5 s for ${minutes} minutes${isLarge ? ' beside three brokers' : ''}`,
     perSecond: perSecondAsked,
@@ -91,6 +109,7 @@ it(`${minutes} minutes with a random kill every 5 s: answered = raw = rollups, n
       }
       await downs.ended()
       for (const name of victims) await stack.backAfter(name, undefined)
+      await apps.end()
       const upSeconds = (running.progress.elapsedMs - began.elapsedMs - (await outages.endMs())) / 1_000
       perSecond = (running.progress.decided - began.decided) / upSeconds
     },
@@ -102,6 +121,14 @@ it(`${minutes} minutes with a random kill every 5 s: answered = raw = rollups, n
   expect(row.recoverSeconds).toBeLessThan(drainedWithinSeconds)
   const { due, raised, delivered } = await countAlerts(stack, load.quotaSubjects)
   expect({ raised, delivered }).toEqual({ raised: due, delivered: due })
+  for (const [at, said] of apps.said().entries()) {
+    const { counted, units } = await counter.admittedOf(leasedSubjects[at] ?? '')
+    const { admitted: _, ...about } = said
+    const reported = totalOf([said])
+    process.stdout.write(`  with leases: ${JSON.stringify({ reported, counted, units, ...about })}\n`)
+    expect(units).toBe(counted)
+    expect(counted).toBeGreaterThanOrEqual(reported)
+  }
   expect(perSecond).toBeGreaterThanOrEqual(perSecondMin)
 })
 

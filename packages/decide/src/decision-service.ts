@@ -3,6 +3,7 @@ import { countsInFlight } from '@weir/core/limits/algorithm-facts.ts'
 import type { Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { SlotStore } from '@weir/core/limits/limit-store.ts'
+import type { CrashPoint } from '@weir/runtime/crash-point.ts'
 import { Corrections } from './correct/corrections.ts'
 import { DecisionMetrics } from './decision-metrics.ts'
 import { Leasing } from './lease/leasing.ts'
@@ -38,6 +39,7 @@ export interface DecisionServiceParts extends Deciding {
   readonly slots?: SlotStore | undefined
   /** Shared with everything that corrects records. */
   readonly corrections?: Corrections | undefined
+  readonly crash?: CrashPoint | undefined
 }
 
 const noSlots: SlotStore = { renew: async () => 0, release: async () => 0 }

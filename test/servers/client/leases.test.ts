@@ -2,70 +2,50 @@ import { writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connectClickhouse, readRows } from '@weir/clickhouse/connect.ts'
-import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { expect, onTestFinished, test } from 'vitest'
-import { hear } from '../../support/hear.ts'
+import { expect, test } from 'vitest'
+import { type LeasingApp, startLeasingApp, totalOf, windowsOf } from '../../support/client/leasing-apps.ts'
 import { forFile } from '../../support/opened.ts'
 import { weirUp } from '../../support/weir-up.ts'
 
 const [size, windowMs] = [3_000, 4_000]
-const subjects = ['steady', 'killed', 'stopped', 'blocked']
+const clientLeaseMs = 1_000
+const limitOf = (count: number) => ({ algorithm: 'fixed_window', size: count, window: `${windowMs}ms` })
+const subjects = ['steady', 'killed', 'stopped', 'blocked', 'suspended', 'keyed']
+const clientLease = `${clientLeaseMs}ms`
 const policy = {
   version: 1,
-  plans: { app: { limits: ['window', 'day'], clientLease: '1s' } },
+  plans: { app: { limits: ['window', 'day'], clientLease }, edited: { limits: ['edited'], clientLease } },
   limits: {
-    window: { algorithm: 'fixed_window', size, window: `${windowMs}ms` },
+    window: limitOf(size),
+    edited: limitOf(100_000),
     day: { algorithm: 'fixed_window', size: 100_000_000, period: 'day' },
   },
-  subjects: Object.fromEntries(subjects.map((name) => [name, { plan: 'app' }])),
+  subjects: { ...Object.fromEntries(subjects.map((name) => [name, { plan: 'app' }])), edited: { plan: 'edited' } },
 }
 const file = join(tmpdir(), `weir-leases-${process.pid}.yaml`)
 await writeFile(file, JSON.stringify(policy))
 const weir = await forFile(weirUp(['--policy', file]))
 const clickhouse = await forFile(connectClickhouse(weir.line.clickhouse, 'test'))
 
-/** What an application last said of itself. */
-interface Said {
-  readonly isEnd: boolean
-  /** By the number of the window. */
-  readonly admitted: Readonly<Record<string, number>>
-  readonly local: number
-  readonly single: number
-  readonly refused: number
-  readonly failed: number
-  readonly leases: Readonly<Record<'leased' | 'decided' | 'refused' | 'returned' | 'lost', number>>
+const startApp = (subject: string, perSecond: number, seconds: number, key = '') => {
+  const { api: url, adminToken: token } = weir.line
+  return startLeasingApp({ url, token, subject, windowMs, perSecond, seconds, env: { ASKED_KEY: key } })
 }
 
-const program = join(import.meta.dirname, '../../support/client/leasing-app.ts')
-
-function startApp(subject: string, perSecond: number, seconds: number) {
-  const child = spawnBound([process.execPath, program, String(perSecond), String(seconds)], {
-    stdio: 'pipe',
-    env: {
-      PATH: process.env.PATH,
-      WEIR_URL: weir.line.api,
-      WEIR_KEY: weir.line.adminToken,
-      SUBJECT: subject,
-      WINDOW_MS: String(windowMs),
-    },
+async function ask(method: string, path: string, body: object | undefined): Promise<string> {
+  const answer = await fetch(`${weir.line.console}${path}`, {
+    method,
+    headers: { authorization: `Bearer ${weir.line.adminToken}`, ...(body && { 'content-type': 'application/json' }) },
+    ...(body && { body: JSON.stringify(body) }),
   })
-  const seen = hear(child)
-  onTestFinished(() => void child.kill('SIGKILL'))
-  return {
-    child,
-    ended: seen.ended,
-    /** The last line that is whole. */
-    said(): Said {
-      const lines = seen.stdout.slice(0, seen.stdout.lastIndexOf('\n')).split('\n')
-      const nothing = { isEnd: false, admitted: {}, local: 0, single: 0, refused: 0, failed: 0 }
-      return { ...nothing, leases: undefined, ...JSON.parse(lines.at(-1) || '{}') }
-    },
-  }
+  const text = await answer.text()
+  expect([answer.ok, text]).toEqual([true, text])
+  return text
 }
-type App = ReturnType<typeof startApp>
 
-const totalOf = ({ admitted }: Said) => Object.values(admitted).reduce((sum, count) => sum + count, 0)
+const newKeyOf = async (subject: string): Promise<string> =>
+  JSON.parse(await ask('POST', `/v1/subjects/${subject}/keys`, { id: 'leasing' })).key
 
 /** Of a subject, corrections included: decisions and units of what was allowed, and refusals. */
 async function recordedOf(subject: string) {
@@ -97,7 +77,7 @@ async function settledOf(subject: string) {
   return found
 }
 
-const untilEnded = async (apps: readonly App[]) => {
+const untilEnded = async (apps: readonly LeasingApp[]) => {
   await Promise.all(apps.map(({ ended }) => ended))
   const said = apps.map((app) => app.said())
   expect(said.map(({ isEnd, failed }) => [isEnd, failed])).toEqual(apps.map(() => [true, 0]))
@@ -108,18 +88,14 @@ test('Two applications with leases and one without are admitted what the limit h
   const apps = [startApp('steady', 600, 14), startApp('steady', 600, 14)]
   const plain = startApp('steady', 20, 14)
   const said = await untilEnded([...apps, plain])
-  const windows = new Map<string, number>()
-  for (const { admitted } of said) {
-    for (const [end, count] of Object.entries(admitted)) windows.set(end, (windows.get(end) ?? 0) + count)
-  }
-  const counts = [...windows].toSorted(([a], [b]) => Number(a) - Number(b)).map(([, count]) => count)
+  const counts = windowsOf(said)
   process.stdout.write(`  ${JSON.stringify({ windows: counts, said: said.map(({ admitted: _, ...one }) => one) })}\n`)
   expect(Math.max(...counts)).toBeLessThanOrEqual(size)
   // The first and the last are asked for a part of their time. What a lease has left at an end, nobody else gets.
   expect(Math.min(...counts.slice(1, -1))).toBeGreaterThan(size * 0.98)
   const [first] = said
   expect(first && first.local / (first.local + first.single)).toBeGreaterThan(0.6)
-  const admitted = said.reduce((sum, one) => sum + totalOf(one), 0)
+  const admitted = totalOf(said)
   const refused = said.reduce((sum, one) => sum + one.refused, 0)
   expect(await settledOf('steady')).toEqual({ admitted, units: admitted, rollup: admitted, refused })
 })
@@ -129,15 +105,15 @@ test('An application that is killed with leases out is never counted too little,
   let [reported, held] = [0, 0]
   for (let kill = 0; kill < 4; kill += 1) {
     const app = startApp('killed', 400, 60)
-    const isBusy = () => totalOf(app.said()) > 700 + 150 * kill
+    const isBusy = () => totalOf([app.said()]) > 700 + 150 * kill
     expect(await waitUntil(isBusy, { deadlineMs: 30_000, everyMs: 5 })).toBe(true)
     app.child.kill('SIGKILL')
     await app.ended
     const said = app.said()
-    reported += totalOf(said)
+    reported += totalOf([said])
     // Two leases of half a second of traffic each at most, and four times as much while it grows.
     held += 2 * 4 * 200
-    rows.push({ admitted: totalOf(said), local: said.local, leases: said.leases.leased })
+    rows.push({ admitted: totalOf([said]), local: said.local, leases: said.leases.leased })
   }
   const { admitted, units } = await settledOf('killed')
   process.stdout.write(`  ${JSON.stringify({ kills: rows, reported, counted: admitted, over: admitted - reported })}\n`)
@@ -153,28 +129,31 @@ test('An application that is stopped gives back what it holds', async () => {
   const [said] = await untilEnded([app])
   expect(said?.leases.returned).toBeGreaterThan(0)
   const { admitted } = await settledOf('stopped')
-  expect(admitted).toBe(said && totalOf(said))
+  expect(admitted).toBe(said && totalOf([said]))
 })
 
-test('A block is seen by an application that leases within its lease', async () => {
-  const app = startApp('blocked', 200, 60)
-  expect(await waitUntil(() => app.said().local > 300, { deadlineMs: 30_000, everyMs: 5 })).toBe(true)
-  const answer = await fetch(`${weir.line.console}/v1/blocks`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${weir.line.adminToken}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ subject: 'blocked', for: '1h', reason: 'abuse' }),
-  })
-  expect([answer.status, answer.ok ? '' : await answer.text()]).toEqual([answer.status, ''])
-  const sinceMs = performance.now()
-  let before = -1
-  const isQuiet = () => {
-    const now = totalOf(app.said())
-    const isSame = now === before
-    before = now
-    return isSame
-  }
-  expect(await waitUntil(isQuiet, { deadlineMs: 10_000, everyMs: 300 })).toBe(true)
-  // The lease, what a policy takes to arrive, and two looks.
-  expect(performance.now() - sinceMs).toBeLessThan(1_000 + 2_000 + 600)
-  app.child.kill('SIGTERM')
-})
+/** What is to end the admissions of an application that leases. */
+const changes = [
+  ['a block', 'blocked', 'POST', '/v1/blocks', { subject: 'blocked', for: '1h', reason: 'abuse' }],
+  ['a suspension', 'suspended', 'PUT', '/v1/subjects/suspended', { plan: 'app', suspended: 'unpaid' }],
+  ['a revoked key', 'keyed', 'DELETE', '/v1/keys/leasing', undefined],
+  ['an edited limit', 'edited', 'PUT', '/v1/limits/edited', { ...limitOf(100_000), size: 1 }],
+] as const
+
+test.each(changes)(
+  '%s is seen within a lease by an application that leases',
+  async (what, subject, method, path, body) => {
+    const key = subject === 'keyed' ? await newKeyOf(subject) : ''
+    const app = startApp(subject, 200, 60, key)
+    expect(await waitUntil(() => app.said().local > 300, { deadlineMs: 30_000, everyMs: 5 })).toBe(true)
+    await ask(method, path, body)
+    const changedMs = Date.now()
+    const isQuiet = () => Date.now() - app.said().leasedMs > 2_000
+    expect(await waitUntil(isQuiet, { deadlineMs: 10_000, everyMs: 50 })).toBe(true)
+    const lateMs = Math.round(app.said().leasedMs - changedMs)
+    process.stdout.write(`  ${what}: the last decision with a lease ${lateMs} ms behind its answer\n`)
+    // The lease, and what a policy takes to arrive.
+    expect(lateMs).toBeLessThan(clientLeaseMs + 1_000)
+    app.child.kill('SIGTERM')
+  },
+)

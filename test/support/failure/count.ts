@@ -17,7 +17,7 @@ const differenceQuery = (rollup: (typeof rollups)[number]) => {
   const { start, by } = buckets[rollup]
   return `SELECT count() AS n FROM (
     SELECT bucket, ${by} FROM (
-      SELECT toDateTime(${start}(ts), 'UTC') AS bucket, ${by}, toInt64(count) AS c, toInt64(cost * count) + adjustment AS u
+      SELECT toDateTime(${start}(ts), 'UTC') AS bucket, ${by}, toInt64(count) + count_adjustment AS c, toInt64(cost * count) + adjustment AS u
       FROM weir.decisions
       UNION ALL SELECT ts AS bucket, ${by}, -toInt64(count) AS c, -toInt64(cost) AS u FROM weir.${rollup}
     ) GROUP BY bucket, ${by} HAVING sum(c) != 0 OR sum(u) != 0)`
@@ -64,8 +64,12 @@ export function openCounter(url: string) {
       }
       return found
     },
-    rollupTotals: async () =>
-      Object.fromEntries(await Promise.all(rollups.map(async (name) => [name, await sum(name)] as const))),
+    /** As the raw table has them; decisions of leases that were not made are in rollups only. */
+    async rollupTotals() {
+      const adjusted = await one(client, 'SELECT sum(count_adjustment) AS n FROM weir.decisions')
+      const total = async (name: string) => [name, (await sum(name)) - adjusted] as const
+      return Object.fromEntries(await Promise.all(rollups.map(total)))
+    },
     /** Buckets of rollups that differ from the raw rows, in count or in units. */
     async rollupDifferences() {
       const found = await Promise.all(rollups.map((rollup) => one(client, differenceQuery(rollup))))
@@ -81,6 +85,14 @@ export function openCounter(url: string) {
         client,
         `SELECT sum(toInt64(cost * count) + adjustment) AS n FROM weir.decisions WHERE subject = '${subject}'`,
       ),
+    /** What a subject was admitted, corrections included: decisions and units. */
+    async admittedOf(subject: string) {
+      const query = `SELECT toInt32(sum(toInt64(count) + count_adjustment)) AS counted,
+        toInt32(sum(toInt64(cost * count) + adjustment)) AS units
+        FROM weir.decisions WHERE subject = '${subject}' AND outcome = 'allow'`
+      const [row] = await readRows<{ readonly counted: number; readonly units: number }>(client, query)
+      return row ?? { counted: 0, units: 0 }
+    },
     correctionsOf: (subject: string) =>
       one(client, `SELECT countIf(adjustment != 0) AS n FROM weir.decisions WHERE subject = '${subject}'`),
     /** Tokens that a subject's decisions hold, and those that were settled; and the decisions that are still open. */

@@ -96,4 +96,7 @@ export const elsewhere: readonly string[] = [
   'settle.corrected', // settle.test.ts
   'settle.written',
   'settle.recorded',
+  'lease.peeked', // leases.test.ts
+  'lease.charged',
+  'lease.written',
 ]

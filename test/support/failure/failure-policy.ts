@@ -16,6 +16,9 @@ export const keyOf = (subject: string): string => `weir_failure_${subject}_01234
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 
+/** Each of an application that leases. */
+export const leasedSubjects = ['leased-0', 'leased-1']
+
 /** Trees: companies with teams, and those who call below the teams. */
 const [companies, teams] = [2, 4]
 const treeSubjects = [
@@ -24,6 +27,7 @@ const treeSubjects = [
     { length: teams },
     (_, index) => `  team-${index}: { plan: team, parent: company-${index % companies} }`,
   ),
+  ...leasedSubjects.map((subject) => `  ${subject}: { plan: leased }`),
 ]
 /** Whom a subject of these kinds is below. */
 const parentOf = (kind: string, index: number) =>
@@ -40,7 +44,8 @@ const heldPlans = `
   company: { limits: [company-day, company-tokens] }
   team: { limits: [team-day] }
   held: { limits: [wide-day, tokens-day, in-flight] }
-  metered: { limits: [wide-day, bytes-day] }`
+  metered: { limits: [wide-day, bytes-day] }
+  leased: { limits: [wide-day], clientLease: 2s }`
 /** An answer of the demo's is smaller than what is held for it. */
 const metered = `
 meters:
@@ -53,7 +58,8 @@ const withoutHolds = ['wide', 'narrow', 'quota', 'settled']
  * Subjects that are never refused, subjects that mostly are, and subjects whose quota is used up and alerts. Behind an
  * unavailable Redis all are admitted. Equal requests of a second share records, but for `coalesce: false`, of older
  * releases and for plans that settle. With holds there are subjects that hold tokens and slots, or whose answers are
- * metered, too, and all but those with quotas are below teams of companies, which older releases do not know.
+ * metered, too, and all but those with quotas are below teams of companies; and such as applications lease for. Older
+ * releases know none of them.
  */
 export function failurePolicy({ withHolds = false, coalesce = true } = {}): string {
   const sharing = coalesce ? ', coalesce: 1s' : ''

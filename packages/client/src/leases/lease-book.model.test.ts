@@ -1,13 +1,8 @@
 import { expect, test } from 'vitest'
-import { type GivenLease, LeaseBook, type LeaseQuestion, type LeaseReply, type Round } from './lease-book.ts'
+import { type LeaseServer, LeaseUse, type WalkRandom, walkLeases } from '../testing/lease-walk.ts'
+import type { GivenLease, LeaseReply, Round } from './lease-book.ts'
 
-/*
- * A model of applications that decide with units of one limit: the real book of each, a server that gives and takes
- * back as docs/leases.md says, and between any two steps rounds whose question or answer is late or lost, applications
- * that are killed, and clocks that run apart.
- */
-
-type SeededRandom = ReturnType<typeof createSeededRandom>
+/* The real book of applications against a model of the server, which gives and takes back as docs/leases.md says. */
 
 /** mulberry32; WEIR_TEST_SEED repeats a walk. */
 function createSeededRandom(seed = Number(process.env.WEIR_TEST_SEED ?? Date.now() % 2 ** 31)) {
@@ -24,23 +19,21 @@ function createSeededRandom(seed = Number(process.env.WEIR_TEST_SEED ?? Date.now
 /** Faults, for the test that shows that the model finds them. */
 type Mutant = 'leases outlive their window' | 'a settlement counts twice' | 'a lease is not recorded'
 
-const [windowMs, lifeMs, appCount] = [10_000, 2_000, 3]
+const [windowMs, lifeMs] = [10_000, 2_000]
 /** Used up long before the end of a window, and never. */
 const sizes = [3_000, 8_000] as const
-const question: LeaseQuestion = { name: 'acme', body: {} }
 
 interface ServerLease {
   readonly count: number
   readonly windowEndMs: number
-  readonly untilMs: number
   isSettled: boolean
-  used: number
 }
 
 /** The limit, by the server's clock, and what the records add up to. */
-class Server {
+class Server implements LeaseServer {
   ms = 0
   readonly leases = new Map<string, ServerLease>()
+  readonly uses = new LeaseUse()
   readonly size: number
   readonly #mutant: Mutant | undefined
   #windowEndMs = windowMs
@@ -90,120 +83,36 @@ class Server {
   #lease(want: number): LeaseReply {
     const count = Math.min(want, Math.floor((this.size - this.charged) / 8))
     if (count < 8) return { plainMs: 1_000 }
-    const outlives = this.#mutant === 'leases outlive their window'
-    const endsMs = outlives ? lifeMs : Math.min(lifeMs, this.#windowEndMs - this.ms)
+    const leftMs = this.#windowEndMs - this.ms
+    const endsMs = this.#mutant === 'leases outlive their window' ? lifeMs : Math.min(lifeMs, leftMs)
     this.charged += count
     if (this.#mutant !== 'a lease is not recorded') this.counted += count
     const id = `lease-${this.leases.size}`
-    const lease = { count, windowEndMs: this.#windowEndMs, untilMs: this.ms + endsMs, isSettled: false, used: 0 }
-    this.leases.set(id, lease)
+    this.leases.set(id, { count, windowEndMs: this.#windowEndMs, isSettled: false })
+    this.uses.given(id, count, this.ms + Math.min(endsMs, leftMs))
     const given: GivenLease = { id, subject: 'acme', count, cost: 1, endsMs, lifeMs, limits: [], headers: [] }
     return given
   }
 
-  /** An application decides with a lease. */
   use(id: string): void {
-    const lease = this.leases.get(id)
-    if (lease === undefined) throw new Error(`${id} was never given`)
-    lease.used += 1
+    this.uses.use(id, this.ms)
     this.admit()
-    const isInTime = this.ms <= lease.untilMs && this.ms <= lease.windowEndMs
-    if (!isInTime || lease.used > lease.count)
-      throw new Error(`${id}: ${lease.used} of ${lease.count} used at ${this.ms}`)
-  }
-}
-
-/** An application: its book, and a clock that runs a thousandth faster or slower than the server's. */
-class App {
-  book = new LeaseBook(10)
-  readonly #server: Server
-  readonly #random: SeededRandom
-  readonly #rate: number
-  /** Rounds that are sent, each with whether the server has seen it. */
-  #sent: { round: Round; sentMs: number; replies: LeaseReply[] | undefined }[] = []
-
-  constructor(server: Server, random: SeededRandom) {
-    this.#server = server
-    this.#random = random
-    this.#rate = 1 + random.integer(-10, 10) / 10_000
-  }
-
-  get nowMs(): number {
-    return this.#server.ms * this.#rate
-  }
-
-  request(): void {
-    const found = this.book.decide(question.name, this.nowMs)
-    if (found !== undefined && 'id' in found) this.#server.use(found.id)
-    else if (found === undefined) {
-      this.book.askedSingly(question, this.nowMs)
-      this.#server.check()
-    }
-  }
-
-  send(): void {
-    const round = this.book.takeRound(this.nowMs)
-    if (round !== undefined) this.#sent.push({ round, sentMs: this.nowMs, replies: undefined })
-  }
-
-  /** One round goes a step further: it arrives, or is answered; either may be lost instead. */
-  carry(): void {
-    const at = this.#random.integer(0, this.#sent.length - 1)
-    const one = this.#sent[at]
-    if (one === undefined) return
-    if (this.#random.oneIn(12)) this.book.lost(one.round, this.nowMs)
-    else if (one.replies === undefined) {
-      one.replies = this.#server.play(one.round)
-      return
-    } else this.book.answered(one.round, one.replies, one.sentMs, this.nowMs)
-    this.#sent.splice(at, 1)
-  }
-
-  /** Everything arrives and is answered, until nothing is left to be sent. */
-  rest(): void {
-    this.book.close()
-    for (let rounds = 0; rounds < 100; rounds += 1) {
-      this.send()
-      for (const one of this.#sent.splice(0)) {
-        one.replies ??= this.#server.play(one.round)
-        this.book.answered(one.round, one.replies, one.sentMs, this.nowMs)
-      }
-      this.#server.pass(200)
-    }
-  }
-
-  kill(): void {
-    this.book = new LeaseBook(10)
-    this.#sent = []
   }
 }
 
 /** Plays so many steps, and returns what is wrong in the end, and what was out when something was killed or lost. */
-function play(random: SeededRandom, steps: number, mutant?: Mutant) {
+async function play(random: WalkRandom, steps: number, mutant?: Mutant) {
   const server = new Server(sizes[random.integer(0, 1)] ?? sizes[0], mutant)
-  const apps = Array.from({ length: appCount }, () => new App(server, random))
-  const [first] = apps
-  if (first === undefined) throw new Error('no application')
-  for (let step = 0; step < steps; step += 1) {
-    const app = apps[random.integer(0, apps.length - 1)] ?? first
-    const what = random.integer(0, 99)
-    if (what < 60) for (let n = random.integer(1, 8); n > 0; n -= 1) app.request()
-    else if (what < 75) app.send()
-    else if (what < 90) app.carry()
-    else if (what < 99 || !random.oneIn(10)) server.pass(random.integer(1, 120))
-    else app.kill()
-  }
-  for (const app of apps) app.rest()
+  await walkLeases(server, (id) => server.use(id), { name: 'acme', body: {} }, random, steps)
   const used = [...server.admitted.values()].reduce((sum, count) => sum + count, 0)
-  const open = [...server.leases.values()].filter(({ isSettled }) => !isSettled)
-  const unused = open.reduce((sum, lease) => sum + lease.count - lease.used, 0)
+  const unused = server.uses.unused((id) => server.leases.get(id)?.isSettled === true)
   return { used, unused, counted: server.counted, isAbove: Math.max(...server.admitted.values()) > server.size }
 }
 
-test('In no window more is admitted than the limit has, and what is counted is what was used and what was out', () => {
+test('In no window more is admitted than the limit has, and what is counted is what was used and what was out', async () => {
   const random = createSeededRandom()
   for (let walk = 0; walk < 60; walk += 1) {
-    const { used, unused, counted, isAbove } = play(random, 3_000)
+    const { used, unused, counted, isAbove } = await play(random, 3_000)
     expect([random.seed, walk, isAbove, counted]).toEqual([random.seed, walk, false, used + unused])
   }
 })
@@ -213,13 +122,13 @@ const mutants: readonly Mutant[] = [
   'a settlement counts twice',
   'a lease is not recorded',
 ]
-test.each(mutants)('The walks find it where %s', (mutant) => {
+test.each(mutants)('The walks find it where %s', async (mutant) => {
   const random = createSeededRandom(47)
-  const walks = () => {
+  const walks = async () => {
     for (let walk = 0; walk < 20; walk += 1) {
-      const { used, unused, counted, isAbove } = play(random, 3_000, mutant)
+      const { used, unused, counted, isAbove } = await play(random, 3_000, mutant)
       if (isAbove || counted !== used + unused) throw new Error(`counted ${counted} of ${used} and ${unused}`)
     }
   }
-  expect(walks).toThrow()
+  await expect(walks).rejects.toThrow()
 })

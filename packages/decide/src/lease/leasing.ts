@@ -6,6 +6,7 @@ import type { Limit } from '@weir/core/limits/limit.ts'
 import { costMax, type Units } from '@weir/core/limits/limit-store.ts'
 import { ancestorsOf } from '@weir/policy/ancestors.ts'
 import { clientLeaseMsOf, whyNotLeased } from '@weir/policy/client-lease.ts'
+import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
 import type { LeaseContext } from '../correct/correction-record.ts'
 import type { Corrections } from '../correct/corrections.ts'
 import { byHand, policyStale } from '../limits/denied-by-policy.ts'
@@ -59,6 +60,7 @@ const noUnits: Units = new Map()
 /** What units are given with. */
 interface LeasingParts extends Pick<Deciding, 'store' | 'policy' | 'clock'> {
   readonly log: DecisionLog
+  readonly crash?: CrashPoint | undefined
 }
 
 /**
@@ -96,7 +98,7 @@ export class Leasing {
   }
 
   async #lease(asked: DecisionRequest, want: number): Promise<LeaseAnswer> {
-    const { store, policy, clock } = this.#parts
+    const { store, policy, clock, crash = noCrash } = this.#parts
     const mostMs = clientLeaseMsOf(asked.subject, asked.route)
     if (mostMs === 0) return declined('not-allowed')
     if (policy.isStale()) return this.#refused(asked, [], policyStale, 'unavailable')
@@ -109,6 +111,7 @@ export class Leasing {
     const isUnsuited = limits.length === 0 || cost === 0 || units !== undefined || view.rates?.pricesEvery === true
     if (isUnsuited || limits.some((limit) => whyNotLeased(limit) !== undefined)) return declined('unsuited')
     const peeked = await store.decide(requestOf({ ...ask, peek: true }, limits, undefined, clock))
+    crash('lease.peeked')
     if (!peeked.allowed) return this.#refused(ask, limits, peeked)
     if (peeked.atUs === 0) return declined('unavailable')
     const left = Math.min(...peeked.limits.map(({ remaining }) => remaining))
@@ -129,7 +132,7 @@ export class Leasing {
   }
 
   async #take(ask: DecisionRequest, limits: readonly Limit[], count: number, mostMs: number): Promise<LeaseAnswer> {
-    const { store, clock, log } = this.#parts
+    const { store, clock, log, crash = noCrash } = this.#parts
     const tsMs = clock.nowMs()
     const id = uuidv7(tsMs)
     const cost = count * ask.cost
@@ -139,6 +142,7 @@ export class Leasing {
     // As what is held it is given back by its marker: once, and until Redis answers.
     const request = requestOf({ ...ask, cost, units: noUnits }, limits, reserved, clock)
     const decision = await store.decide(request)
+    crash('lease.charged')
     if (!decision.allowed) return declined(decision.reason === 'unavailable' ? 'unavailable' : 'too-little')
     const endsMs = Math.min(mostMs, ...limits.map((limit, at) => lifeOf(limit, decision.limits[at])))
     // Others were quicker, or what a limit in shadow has not would be admitted uncounted.
@@ -153,6 +157,7 @@ export class Leasing {
     }
     const outcome = this.#recorder.append(id, tsMs, ask, limits, decision, count)
     const isWritten = await log.writtenInTime()
+    crash('lease.written')
     if (outcome !== undefined && isWritten) {
       const recorded = { id, decision, limits, above: request.scope.above }
       return { kind: 'leased', id, count, cost: ask.cost, endsMs, lifeMs: mostMs, recorded }
