@@ -4,8 +4,8 @@ import { createClient } from '@weir/client'
 /**
  * An application of a test that decides with leases: WEIR_URL, WEIR_KEY, SUBJECT or ASKED_KEY, and how many requests a
  * second, for how many seconds. Writes what it has decided as a line of JSON every 10 ms, before anything else is
- * decided: a kill loses one line at most. With PAUSE_MS it asks for so long and pauses for so long, so that leases are
- * given back. On SIGTERM, or at its end, it gives back what it holds.
+ * decided: a kill loses one line at most. With PAUSE_MS it asks and pauses in turn, for that time each, to give
+ * leases back. On SIGTERM, or at its end, it gives back what it holds.
  */
 const { WEIR_URL: url = '', WEIR_KEY: key = '', WINDOW_MS: windowMs = '1000' } = process.env
 const { SUBJECT: subject = '', ASKED_KEY: askedKey = '', PAUSE_MS: pauseMs = '0' } = process.env
