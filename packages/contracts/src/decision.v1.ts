@@ -78,13 +78,13 @@ function encodeLimits(limits: readonly CountedLimit[]): string {
 
 type Circumstance = 'policy' | 'retryMs' | 'ip' | 'trace' | 'meter' | 'dims' | 'held' | 'units' | 'basis' | 'parents'
 
-/** The fields that are written only where there is something to say. */
-function encodeCircumstances({ policy = -1, retryMs, ip = '', trace, ...more }: Pick<DecisionInput, Circumstance>) {
+/** The fields that are written only where there is something to say. No `...rest`: it would copy all others. */
+function encodeCircumstances(d: Pick<DecisionInput, Circumstance>): string {
+  const { policy = -1, retryMs, ip = '', trace, meter = '', dims, held, units, basis, parents = [] } = d
   let text = policy < 0 ? '' : `,"policy":${policy}`
   if (retryMs !== undefined) text += `,"retry_ms":${retryMs}`
   if (trace !== undefined) text += `,"trace":"${trace}"`
   if (ip !== '') text += `,"ip":${jsonText(ip)}`
-  const { meter = '', dims, held, units, basis, parents = [] } = more
   if (meter !== '') text += `,"meter":${jsonText(meter)}`
   text += encodeTexts('dims', dims)
   if (held !== undefined) text += `,"held":${JSON.stringify(held)}`

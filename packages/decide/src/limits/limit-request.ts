@@ -51,15 +51,15 @@ export interface ReservedDecision {
 }
 
 /** Whether the request takes nothing that is worth settling. */
-const isFree = ({ cost, units = new Map() }: Pick<DecisionRequest, 'cost' | 'units'>, limits: readonly Limit[] = []) =>
-  cost === 0 && [...units.values()].every((quantity) => quantity === 0) && !limits.some(countsInFlight)
+const isFree = ({ cost, units }: Pick<DecisionRequest, 'cost' | 'units'>, limits: readonly Limit[] = []) =>
+  cost === 0 && [...(units?.values() ?? [])].every((quantity) => quantity === 0) && !limits.some(countsInFlight)
 
 /** For how long the decision on it can be settled; undefined if it cannot. */
 export function settleMsOf(ask: DecisionRequest, limits?: readonly Limit[]): number | undefined {
   const settleMs = ask.settleMs ?? ask.route.settleMs
+  if (settleMs === undefined || ask.peek || ask.hasOverrides === true) return undefined
   // What a meter bounds by nothing may use something all the same.
-  const isSettled = ask.meter !== undefined || !isFree(ask, limits)
-  return settleMs === undefined || ask.peek || ask.hasOverrides === true || !isSettled ? undefined : settleMs
+  return ask.meter !== undefined || !isFree(ask, limits) ? settleMs : undefined
 }
 
 /** Returns undefined for a request whose decision cannot be settled. */
