@@ -5,14 +5,16 @@ import { join, resolve } from 'node:path'
 import { projectRoot } from '@weir/cli/project.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import { type Measured, measureRate, measureRest } from './pipeline/measure.ts'
-import { startStack } from './pipeline/stack.ts'
+import { type Callers, startStack } from './pipeline/stack.ts'
 import { tablesOf } from './pipeline/tables.ts'
 import type { BenchOptions, BenchReport } from './report.ts'
 
 const ratesDefault = [200, 1_000, 5_000, 10_000]
 const partitionsDefault = [6, 24]
+/** So many that a rate gives each about one request a second. */
+const subjectsDefault = 1_000
 /** What one machine's load could ask for, and a Kafka of one broker has. */
-const [rateMax, partitionsMax] = [100_000, 1_000]
+const [rateMax, partitionsMax, subjectsMax] = [100_000, 1_000, 100_000]
 
 function readNumbers(name: string, given: readonly string[], max: number, otherwise: readonly number[]): number[] {
   const numbers = given.flatMap((text) => text.split(',')).map(Number)
@@ -30,10 +32,16 @@ function readTrees(given: readonly string[]): string[] {
 }
 
 /** Starts one checkout, and measures it at rest and at each rate. */
-async function playStack(tree: string, partitions: number, rates: readonly number[], say: (line: string) => void) {
+async function playStack(
+  tree: string,
+  partitions: number,
+  callers: Callers,
+  rates: readonly number[],
+  say: (line: string) => void,
+) {
   const dir = await mkdtemp(join(tmpdir(), 'weir-bench-pipeline-'))
   try {
-    const stack = await startStack(tree, partitions, dir)
+    const stack = await startStack(tree, partitions, dir, callers)
     try {
       const measured = [await measureRest(stack)]
       for (const rate of rates) {
@@ -54,17 +62,19 @@ async function playStack(tree: string, partitions: number, rates: readonly numbe
 export async function run({ rounds, progress, more }: BenchOptions): Promise<BenchReport> {
   const rates = readNumbers('rate', more.rate, rateMax, ratesDefault)
   const partitions = readNumbers('partitions', more.partitions, partitionsMax, partitionsDefault)
+  const [subjects = subjectsDefault] = readNumbers('subjects', more.subjects, subjectsMax, [subjectsDefault])
+  const { coalesce } = more
   const trees = readTrees(more.tree)
   const contestants = partitions.flatMap((count) => trees.map((tree) => ({ tree, count, seen: [] as Measured[][] })))
   for (let round = 1; round <= rounds; round++) {
     for (const { tree, count, seen } of round % 2 === 1 ? contestants : contestants.toReversed()) {
-      seen.push(await playStack(tree, count, rates, progress))
+      seen.push(await playStack(tree, count, { subjects, coalesce }, rates, progress))
       progress(`round ${round} of ${rounds}: ${tree}, ${count} partitions`)
     }
   }
   const columns = [0, ...rates]
   return {
-    name: 'pipeline: everything that `weir up` starts, three limits, one check of /v1/check a decision, all recorded',
+    name: `pipeline: everything that weir up starts, three limits, ${subjects} subjects, one check of /v1/check a decision, all recorded${coalesce ? ', coalesced' : ''}`,
     tables: contestants.flatMap(({ tree, count, seen }) => {
       const title = `${trees.length > 1 ? `${tree}, ` : ''}${count} partitions`
       return tablesOf(

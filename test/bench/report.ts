@@ -34,12 +34,16 @@ export interface BenchReport {
   readonly ratios: readonly BenchRatio[]
 }
 
-/** Options of single benches; each may be given several times. */
+/** Options of single benches; those with values may be given several times. */
 export interface MoreOptions {
   readonly rate: readonly string[]
   readonly partitions: readonly string[]
   /** Folders of checkouts to measure instead of this one. */
   readonly tree: readonly string[]
+  /** How many subjects ask. */
+  readonly subjects: readonly string[]
+  /** Their requests of a second share records. */
+  readonly coalesce: boolean
   /** Decisions to make. */
   readonly rows: readonly string[]
   /** Folder in which they are kept for later runs. */

@@ -8,14 +8,15 @@ const usage = `Usage: weir test [TIER...]
        weir test nightly
        weir test recent
        weir bench [NAME] [--rounds N] [--json]
-       weir bench pipeline [--rate N...] [--partitions N...] [--tree DIR...]
+       weir bench pipeline [--rate N...] [--partitions N...] [--tree DIR...] [--subjects N] [--coalesce]
        weir bench usage [--rows N] [--data DIR]
 
 test    runs the tests: types, lint and all tiers that need no name, or the tiers named; changed runs the test files that
         import, start or read what differs from BASE (main if not given); nightly runs the tiers of test/nightly; recent
         runs all that needs no name, and of test/nightly what the commits of the last day touch
 bench   measures one of test/bench in N interleaved rounds (1 to 100, 5 if not given); without a name it lists them;
-        pipeline takes rates and partitions as 200,1000 or one by one, and other checkouts, which take turns;
+        pipeline takes rates and partitions as 200,1000 or one by one, and other checkouts, which take turns; how many
+        subjects ask (1,000 if not given), and whether their requests of a second share records;
         usage keeps what it fills in DIR, and asks what an earlier run has filled there`
 
 const context = openCommandContext(process.env, (exitCode) => process.exit(exitCode))
@@ -32,6 +33,8 @@ function readCall() {
     rate: { type: 'string', multiple: true },
     partitions: { type: 'string', multiple: true },
     tree: { type: 'string', multiple: true },
+    subjects: { type: 'string', multiple: true },
+    coalesce: { type: 'boolean' },
     rows: { type: 'string', multiple: true },
     data: { type: 'string', multiple: true },
     help: { type: 'boolean', short: 'h' },
@@ -61,8 +64,8 @@ async function run(): Promise<number> {
   // `--rate 200 1000`: the option takes the first number, and the next ones are words.
   const rates = given.rate === undefined ? [] : others.filter((word) => /^\d+$/.test(word))
   if (others.length > rates.length) invalid(`bench takes one name\n${usage}`)
-  const { rate = [], partitions = [], tree = [], rows = [], data = [] } = given
-  const more = { rate: [...rate, ...rates], partitions, tree, rows, data }
+  const { rate = [], partitions = [], tree = [], subjects = [], coalesce = false, rows = [], data = [] } = given
+  const more = { rate: [...rate, ...rates], partitions, tree, subjects, coalesce, rows, data }
   await (await import('./run-bench.ts')).runBench(name, { rounds: Number(rounds), json, more }, context)
   return 0
 }

@@ -44,20 +44,20 @@ export async function measureRest(stack: Stack): Promise<Measured> {
 /** The stack at so many decisions a second. Looks for rows come after what is counted, as they cost ClickHouse CPU. */
 export async function measureRate(stack: Stack, rate: number): Promise<Measured> {
   const since = Date.now()
-  const load = await startPacedLoad(stack.api, stack.adminToken, rate)
+  const load = await startPacedLoad(stack.api, stack.adminToken, rate, stack.subjects)
   await pass(warmUpMs)
   const stretch = await measureStretch(stack, () => pass(stretchMs), load.answered)
   const ask = <Answer>(query: string, from: number) => readRows<Answer>(stack.clickhouse, query, { from })
   const where = "subject LIKE 'customer-%' AND ts >= fromUnixTimestamp64Milli({from:Int64})"
   const sights: Sight[] = []
-  let rows = 0
+  let counted = 0
   const look = async () => {
     const seen = await ask<{ partition: number; last: string; n: string }>(
-      `SELECT partition, max(offset) AS last, count() AS n FROM weir.decisions WHERE ${where} GROUP BY partition`,
+      `SELECT partition, max(offset) AS last, sum(count) AS n FROM weir.decisions WHERE ${where} GROUP BY partition`,
       since,
     )
     sights.push({ atMs: Date.now(), lastOffset: new Map(seen.map(({ partition, last }) => [partition, Number(last)])) })
-    rows = seen.reduce((sum, { n }) => sum + Number(n), 0)
+    counted = seen.reduce((sum, { n }) => sum + Number(n), 0)
   }
   const looksSince = Date.now()
   await waitUntil(look, { deadlineMs: looksMs, everyMs: lookEveryMs })
@@ -65,15 +65,15 @@ export async function measureRate(stack: Stack, rate: number): Promise<Measured>
   const isAllSeen = await waitUntil(
     async () => {
       await look()
-      return rows >= load.answered()
+      return counted >= load.answered()
     },
     { deadlineMs: seenDeadlineMs, everyMs: lookEveryMs },
   )
   // A refused check is recorded too.
-  if (rows > load.begun()) throw new Error(`${rows} rows of ${load.begun()} decisions: some were counted twice`)
+  if (counted > load.begun()) throw new Error(`${counted} of ${load.begun()} decisions: some were counted twice`)
   const perSecond = stretch.decisions / stretch.seconds
   const slow = perSecond < rate * keptShare ? `${Math.round(perSecond)} a second were answered` : undefined
-  const unseen = isAllSeen === true ? undefined : `only ${rows} were queryable ${seenDeadlineMs / 1_000} s later`
+  const unseen = isAllSeen === true ? undefined : `only ${counted} were queryable ${seenDeadlineMs / 1_000} s later`
   const troubles = [slow, refused, unseen].filter((one) => one !== undefined)
   const trouble = troubles.length === 0 ? undefined : troubles.join('; ')
   if (isAllSeen !== true) return { ...stretch, rate, trouble, delayMs: undefined }

@@ -6,8 +6,8 @@ const connections = 256
 /** Requests do not come in step: each tick begins those that are due. */
 const tickMs = 2
 const answerDeadlineMs = 10_000
-/** The subjects of the load's policy. */
-export const subjectCount = 1_000
+/** Who asks, in turn. */
+export const customer = (at: number): string => `customer-${at}`
 
 const requestOf = (token: string, subject: string): Buffer => {
   const body = JSON.stringify({ subject, route: 'GET /v1/things' })
@@ -28,11 +28,11 @@ const isDecided = (answer: string): boolean =>
   answer.startsWith('HTTP/1.1 200') && answer.includes('"allowed":true') && answer.includes('"reason":"ok"')
 
 /**
- * Asks the check API of `origin` for `perSecond` decisions a second over kept connections, each of the next subject. A
- * library's client would take more of the machine's CPU than what is measured.
+ * Asks the check API of `origin` for `perSecond` decisions a second over kept connections, each of the next of so many
+ * subjects. A library's client would take more of the machine's CPU than what is measured.
  */
-export async function startPacedLoad(origin: string, token: string, perSecond: number) {
-  const requests = Array.from({ length: subjectCount }, (_, at) => requestOf(token, `customer-${at}`))
+export async function startPacedLoad(origin: string, token: string, perSecond: number, subjects: number) {
+  const requests = Array.from({ length: subjects }, (_, at) => requestOf(token, customer(at)))
   const idle: Socket[] = []
   let [begun, answered] = [0, 0]
   const wrong: string[] = []
@@ -60,7 +60,7 @@ export async function startPacedLoad(origin: string, token: string, perSecond: n
     while (begun < due) {
       const socket = idle.shift()
       if (socket === undefined) return
-      socket.write(requests[begun % subjectCount] ?? '')
+      socket.write(requests[begun % subjects] ?? '')
       begun += 1
     }
   }, tickMs)

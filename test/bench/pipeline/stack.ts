@@ -5,11 +5,17 @@ import { connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { createClient } from '@weir/kafka/connect.ts'
 import { type RunningWeir, weirUp } from '../../support/weir-up.ts'
-import { subjectCount } from './paced-load.ts'
+import { customer } from './paced-load.ts'
 
-/** Three limits that no run uses up, with thresholds that alerting looks at. */
-const policyText = `version: 1
-plans: { bench: { limits: [minute, hour, day] } }
+/** Who asks, and whether their requests of a second share records. */
+export interface Callers {
+  readonly subjects: number
+  readonly coalesce: boolean
+}
+
+/** Three limits that no run uses up, with thresholds that alerting looks at. Older checkouts know no `coalesce`. */
+const policyText = ({ subjects, coalesce }: Callers) => `version: 1
+plans: { bench: { limits: [minute, hour, day]${coalesce ? ', coalesce: 1s' : ''} } }
 limits:
   minute: { algorithm: fixed_window, size: 1000000000, window: 1m }
   hour: { algorithm: fixed_window, size: 1000000000, window: 1h }
@@ -17,7 +23,7 @@ limits:
 routes: [{ match: "GET /v1/things" }]
 upstreams: { demo: { url: "http://127.0.0.1:8070", hosts: ["*"] } }
 subjects:
-${Array.from({ length: subjectCount }, (_, at) => `  customer-${at}: { plan: bench }`).join('\n')}
+${Array.from({ length: subjects }, (_, at) => `  ${customer(at)}: { plan: bench }`).join('\n')}
 `
 
 export type Stack = Awaited<ReturnType<typeof startStack>>
@@ -43,9 +49,9 @@ async function addPartitions({ line }: RunningWeir, count: number): Promise<bool
  * Everything that `weir up` of a checkout starts, on free ports and empty data. Its ready line is a contract, so that
  * this bench measures other versions too.
  */
-export async function startStack(checkout: string, partitions: number, dir: string) {
+export async function startStack(checkout: string, partitions: number, dir: string, callers: Callers) {
   const policy = join(dir, 'bench.yaml')
-  await writeFile(policy, policyText)
+  await writeFile(policy, policyText(callers))
   let weir = await weirUp(['--policy', policy], {}, { checkout })
   try {
     if (await addPartitions(weir, partitions)) {
@@ -63,6 +69,7 @@ export async function startStack(checkout: string, partitions: number, dir: stri
     api,
     adminToken,
     clickhouse,
+    subjects: callers.subjects,
     /** Ids of all processes by name, the launcher's among them. */
     pids: async (): Promise<Readonly<Record<string, number>>> => ({ ...(await weir.state()).pids, launcher }),
     async close() {
