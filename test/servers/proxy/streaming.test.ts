@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { Agent, type IncomingMessage, request } from 'node:http'
 import { connect } from 'node:net'
-import { text } from 'node:stream/consumers'
+import { buffer, text } from 'node:stream/consumers'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { until } from '../../support/until.ts'
 import { openProxy } from './open-proxy.ts'
@@ -47,6 +47,30 @@ describe('an answer', () => {
       expect(part.toLowerCase()).not.toContain('transfer-encoding')
     }
   })
+
+  it.each([1, 4_096, 4_097, 70_000])(
+    'of %d bytes keeps each of them, with a length and without, in a piece and in two',
+    async (size) => {
+      const body = Buffer.from(Array.from({ length: size }, (_, at) => (at * 37) % 256))
+      const { port } = await openProxy({
+        serve: ({ url }, response) => {
+          response.writeHead(200, url?.startsWith('/length') ? { 'content-length': size } : {})
+          if (!url?.endsWith('two')) return response.end(body)
+          response.write(body.subarray(0, size / 2))
+          return setImmediate(() => response.end(body.subarray(size / 2)))
+        },
+      })
+      const headers = { host: 'api.test', 'x-api-key': 'acme-key' }
+      const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+      onTestFinished(() => agent.destroy())
+      for (const path of ['/length', '/length/two', '/none', '/none/two']) {
+        const sent = request({ host: '127.0.0.1', port, path, headers, agent }).end()
+        const [answer] = (await once(sent, 'response')) as [IncomingMessage]
+        const came = await buffer(answer)
+        expect([path, came.equals(body)]).toEqual([path, true])
+      }
+    },
+  )
 
   it('keeps its trailers, but for those in the name of Weir', async () => {
     const { ask, seen } = await openProxy({

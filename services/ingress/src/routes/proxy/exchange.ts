@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders } from 'node:http'
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { OutcomeError } from '@weir/contracts/outcome.v1.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
@@ -41,6 +41,17 @@ function isStale(error: Error & { readonly code?: string; readonly socket?: { re
   return error.code === 'ECONNRESET' || error.code === 'EPIPE'
 }
 
+/** Copying so many bytes into a text takes less than a list of two buffers does in the kernel. */
+const textBytesMax = 4_096
+
+/** Head and body leave as one text, if they are short and Node puts nothing between them: see `sendJson`. */
+function writeFirst(response: ServerResponse, chunk: Buffer): boolean {
+  if (chunk.length > textBytesMax || response.chunkedEncoding) return response.write(chunk)
+  const isTaken = response.write(chunk.toString('latin1'), 'latin1')
+  response.socket?.uncork()
+  return isTaken
+}
+
 /**
  * One request with an upstream, as undici's handler: the answer is written to the client as fast as the client reads
  * it. undici's timeouts bound the upstream, and the socket's timeout the client.
@@ -54,6 +65,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #clientFault: Error | undefined
   #status = 0
   #bytesOut = 0
+  /** The head left before any of the body came. */
+  #isHeadOut = false
   #hasEnded = false
   #drainTimer: NodeJS.Timeout | undefined
   /** Whether the request may be sent once more: no other effect is lost or doubled (RFC 9110 section 9.2.2). */
@@ -121,7 +134,9 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#status = status
     // The first bytes of the body mostly come along, and then head and body leave in one packet.
     process.nextTick(() => {
-      if (this.#bytesOut === 0 && !this.#hasEnded) response.flushHeaders()
+      if (this.#bytesOut > 0 || this.#hasEnded) return
+      this.#isHeadOut = true
+      response.flushHeaders()
     })
   }
 
@@ -129,8 +144,9 @@ export class Exchange implements Dispatcher.DispatchHandler {
     const { response, metered } = this.#proxied
     if (!this.#hasEnded) {
       const shown = metered?.shown(chunk) ?? chunk
+      const isFirst = this.#bytesOut === 0 && !this.#isHeadOut
       this.#bytesOut += shown.length
-      if (!response.write(shown)) {
+      if (!(isFirst ? writeFirst(response, shown) : response.write(shown))) {
         controller.pause()
         response.once('drain', () => controller.resume())
       }
