@@ -1,14 +1,18 @@
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { projectRoot } from '@weir/cli/project.ts'
 import { connectClickhouse, readRows } from '@weir/clickhouse/connect.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { startLeasingApp, totalOf } from '../support/client/leasing-apps.ts'
 import { countAlerts } from '../support/failure/alerts.ts'
-import { failurePolicy } from '../support/failure/failure-policy.ts'
+import { openCounter } from '../support/failure/count.ts'
+import { failurePolicy, leasedSubjects } from '../support/failure/failure-policy.ts'
 import { checkOutRelease } from '../support/failure/released-tree.ts'
 import { exactly, playScenario } from '../support/failure/scenario.ts'
 import { type Stack, startStack } from '../support/failure/stack.ts'
+import { weirOn } from '../support/failure/stack-command.ts'
+import { untilSettled } from '../support/failure/until-settled.ts'
 import { runWeir } from '../support/weir-up.ts'
 
 /** A policy with everything that the release has and this version has not. */
@@ -84,6 +88,45 @@ async function expectReadHere(): Promise<void> {
   ])
 }
 
+/** What applications were admitted with leases, under a policy that is taken back before the release returns. */
+const leased: { readonly reported: number; readonly counted: number; readonly units: number }[] = []
+
+async function leaseHere(): Promise<void> {
+  const before = join(stack.dir, 'policy.yaml')
+  const file = join(stack.dir, 'leased.yaml')
+  const subjects = leasedSubjects.map((subject) => `  ${subject}: { plan: leased }\n`).join('')
+  const text = readFileSync(before, 'utf8')
+    .replace('plans:\n', 'plans:\n  leased: { limits: [wide-day], clientLease: 1s, coalesce: 1s }\n')
+    .replace('subjects:\n', `subjects:\n${subjects}`)
+  writeFileSync(file, text)
+  await weirOn(stack, 'apply', '--policy', file)
+  const url = `http://127.0.0.1:${stack.ports.api}`
+  // They ask and pause in turn, so that leases are given back.
+  const settings = { url, token: stack.secrets.adminToken, windowMs: 86_400_000, env: { PAUSE_MS: '1500' } }
+  const start = (subject: string) => startLeasingApp({ ...settings, subject, perSecond: 400, seconds: 20 })
+  const apps = leasedSubjects.map(start)
+  await Promise.all(apps.map(({ ended }) => ended))
+  await untilSettled(stack)
+  const counter = openCounter(stack.addresses.clickhouse)
+  for (const [at, app] of apps.entries()) {
+    const said = app.said()
+    expect(said.leases.returned).toBeGreaterThan(0)
+    leased.push({ reported: totalOf([said]), ...(await counter.admittedOf(leasedSubjects[at] ?? '')) })
+  }
+  await counter.close()
+  process.stdout.write(`  with leases: ${JSON.stringify(leased)}\n`)
+  for (const { reported, counted, units } of leased) expect([counted, units]).toEqual([reported, reported])
+  await weirOn(stack, 'apply', '--policy', before, '--yes')
+}
+
+/** The release asks the tables that this version filled. */
+async function expectLeasedThere(): Promise<void> {
+  for (const [at, { reported }] of leased.entries()) {
+    const usage = await ask<object>(`/v1/usage?subject=${leasedSubjects[at]}&step=total`)
+    expect(usage).toMatchObject({ rows: [{ allowed: reported, cost: reported }] })
+  }
+}
+
 /** In the order of docs/operating.md; back in reverse. */
 const order = ['metering', 'metering-2', 'alerting', 'console', 'ingress', 'ingress-2']
 
@@ -108,7 +151,12 @@ it.for([
     expect(load.progress).toMatchObject({ undecided: {}, unrecorded: 0 })
     const { due, raised, delivered } = await countAlerts(stack, load.quotaSubjects)
     expect({ raised, delivered }).toEqual({ raised: due, delivered: due })
-    if (to === 'this version') await expectReadHere()
-    else expect(await (await open(`/v1/invoices/${invoice.id}`)).text()).toBe(invoice.document)
+    if (to === 'this version') {
+      await expectReadHere()
+      await leaseHere()
+    } else {
+      expect(await (await open(`/v1/invoices/${invoice.id}`)).text()).toBe(invoice.document)
+      await expectLeasedThere()
+    }
   },
 )
