@@ -11,7 +11,7 @@ import type { BenchOptions, BenchReport } from './report.ts'
 
 const ratesDefault = [200, 1_000, 5_000, 10_000]
 const partitionsDefault = [6, 24]
-/** So many that a rate gives each about one request a second. */
+/** So many that a second of up to 1,000 requests has hardly two of one. */
 const subjectsDefault = 1_000
 /** What one machine's load could ask for, and a Kafka of one broker has. */
 const [rateMax, partitionsMax, subjectsMax] = [100_000, 1_000, 100_000]
@@ -62,7 +62,8 @@ async function playStack(
 export async function run({ rounds, progress, more }: BenchOptions): Promise<BenchReport> {
   const rates = readNumbers('rate', more.rate, rateMax, ratesDefault)
   const partitions = readNumbers('partitions', more.partitions, partitionsMax, partitionsDefault)
-  const [subjects = subjectsDefault] = readNumbers('subjects', more.subjects, subjectsMax, [subjectsDefault])
+  const [subjects = subjectsDefault, another] = readNumbers('subjects', more.subjects, subjectsMax, [subjectsDefault])
+  if (another !== undefined) throw new WeirError('COMMAND_INVALID', '--subjects takes one number.')
   const { coalesce } = more
   const trees = readTrees(more.tree)
   const contestants = partitions.flatMap((count) => trees.map((tree) => ({ tree, count, seen: [] as Measured[][] })))

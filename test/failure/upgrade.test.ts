@@ -110,6 +110,7 @@ async function leaseHere(): Promise<void> {
   const counter = openCounter(stack.addresses.clickhouse)
   for (const [at, app] of apps.entries()) {
     const said = app.said()
+    expect(said).toMatchObject({ isEnd: true, failed: 0, leases: { lost: 0 } })
     expect(said.leases.returned).toBeGreaterThan(0)
     leased.push({ reported: totalOf([said]), ...(await counter.admittedOf(leasedSubjects[at] ?? '')) })
   }
@@ -121,6 +122,7 @@ async function leaseHere(): Promise<void> {
 
 /** The release asks the tables that this version filled. */
 async function expectLeasedThere(): Promise<void> {
+  expect(leased).toHaveLength(leasedSubjects.length)
   for (const [at, { reported }] of leased.entries()) {
     const usage = await ask<object>(`/v1/usage?subject=${leasedSubjects[at]}&step=total`)
     expect(usage).toMatchObject({ rows: [{ allowed: reported, cost: reported }] })

@@ -27,7 +27,9 @@ export async function runBench(
   if (!names().includes(name)) {
     throw new WeirError('COMMAND_INVALID', `There is no bench ${name}; there are ${names().join(', ')}`)
   }
-  const given = Object.entries(options.more).filter(([, values]) => values.length > 0)
+  const given = Object.entries<boolean | readonly string[]>({ ...options.more }).filter(
+    ([, value]) => value === true || (value !== false && value.length > 0),
+  )
   for (const [option] of given) {
     const owner = option === 'rows' || option === 'data' ? 'usage' : 'pipeline'
     if (name !== owner) throw new WeirError('COMMAND_INVALID', `Only the bench ${owner} takes --${option}.`)

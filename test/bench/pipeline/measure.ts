@@ -11,7 +11,7 @@ export interface Measured extends Stretch {
   readonly rate: number
   /** Why the stack did not keep the rate, as a sentence; undefined where it did. */
   readonly trouble: string | undefined
-  /** From the decision to the first look that saw it; undefined at rest, and where a row was never seen. */
+  /** From a record's first decision to the first look that saw it; undefined at rest, and where one was never seen. */
   readonly delayMs: { readonly p50: number; readonly p99: number } | undefined
 }
 
@@ -50,14 +50,15 @@ export async function measureRate(stack: Stack, rate: number): Promise<Measured>
   const ask = <Answer>(query: string, from: number) => readRows<Answer>(stack.clickhouse, query, { from })
   const where = "subject LIKE 'customer-%' AND ts >= fromUnixTimestamp64Milli({from:Int64})"
   const sights: Sight[] = []
-  let counted = 0
+  let [records, counted] = [0, 0]
   const look = async () => {
-    const seen = await ask<{ partition: number; last: string; n: string }>(
-      `SELECT partition, max(offset) AS last, sum(count) AS n FROM weir.decisions WHERE ${where} GROUP BY partition`,
+    const seen = await ask<{ partition: number; last: string; records: string; n: string }>(
+      `SELECT partition, max(offset) AS last, count() AS records, sum(count) AS n FROM weir.decisions WHERE ${where} GROUP BY partition`,
       since,
     )
     sights.push({ atMs: Date.now(), lastOffset: new Map(seen.map(({ partition, last }) => [partition, Number(last)])) })
     counted = seen.reduce((sum, { n }) => sum + Number(n), 0)
+    records = seen.reduce((sum, one) => sum + Number(one.records), 0)
   }
   const looksSince = Date.now()
   await waitUntil(look, { deadlineMs: looksMs, everyMs: lookEveryMs })
@@ -71,6 +72,7 @@ export async function measureRate(stack: Stack, rate: number): Promise<Measured>
   )
   // A refused check is recorded too.
   if (counted > load.begun()) throw new Error(`${counted} of ${load.begun()} decisions: some were counted twice`)
+  if (!stack.coalesce && records !== counted) throw new Error(`${records} rows of ${counted} decisions`)
   const perSecond = stretch.decisions / stretch.seconds
   const slow = perSecond < rate * keptShare ? `${Math.round(perSecond)} a second were answered` : undefined
   const unseen = isAllSeen === true ? undefined : `only ${counted} were queryable ${seenDeadlineMs / 1_000} s later`

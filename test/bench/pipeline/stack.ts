@@ -69,7 +69,7 @@ export async function startStack(checkout: string, partitions: number, dir: stri
     api,
     adminToken,
     clickhouse,
-    subjects: callers.subjects,
+    ...callers,
     /** Ids of all processes by name, the launcher's among them. */
     pids: async (): Promise<Readonly<Record<string, number>>> => ({ ...(await weir.state()).pids, launcher }),
     async close() {

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { Agent, type IncomingMessage, request } from 'node:http'
 import { connect } from 'node:net'
 import { buffer, text } from 'node:stream/consumers'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { until } from '../../support/until.ts'
 import { openProxy } from './open-proxy.ts'
 
@@ -71,6 +71,17 @@ describe('an answer', () => {
       }
     },
   )
+
+  it('that is short leaves with its head in one write, and in its turn', async () => {
+    const { app, raw } = await openProxy()
+    const lists: { mock: { calls: unknown[] } }[] = []
+    app.server.on('connection', (socket) => lists.push(vi.spyOn(socket, '_writev')))
+    const single = await raw(`GET / HTTP/1.1\r\n${own}Connection: close\r\n\r\n`)
+    expect(single).toMatch(/\r\n\r\nmade$/)
+    expect(lists.map(({ mock }) => mock.calls.length)).toEqual([0])
+    const twice = await raw(`GET / HTTP/1.1\r\n${own}\r\nGET / HTTP/1.1\r\n${own}Connection: close\r\n\r\n`)
+    expect(twice.match(/\r\n\r\nmade(?:HTTP\/1\.1 200|$)/g)).toHaveLength(2)
+  })
 
   it('keeps its trailers, but for those in the name of Weir', async () => {
     const { ask, seen } = await openProxy({

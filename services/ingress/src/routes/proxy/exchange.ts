@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { TLSSocket } from 'node:tls'
 import type { OutcomeError } from '@weir/contracts/outcome.v1.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
 import type { Dispatcher } from 'undici'
@@ -44,11 +45,15 @@ function isStale(error: Error & { readonly code?: string; readonly socket?: { re
 /** Copying so many bytes into a text takes less than a list of two buffers does in the kernel. */
 const textBytesMax = 4_096
 
-/** Head and body leave as one text, if they are short and Node puts nothing between them: see `sendJson`. */
-function writeFirst(response: ServerResponse, chunk: Buffer): boolean {
-  if (chunk.length > textBytesMax || response.chunkedEncoding) return response.write(chunk)
-  const isTaken = response.write(chunk.toString('latin1'), 'latin1')
-  response.socket?.uncork()
+/**
+ * Writes a whole short body with its head as one text: see `sendJson`. Over TLS a write is not done when it returns,
+ * and Node would add a second.
+ */
+function writeWhole(response: ServerResponse, body: Buffer): boolean {
+  const { socket } = response
+  if (body.length > textBytesMax || response.chunkedEncoding || socket instanceof TLSSocket) return response.write(body)
+  const isTaken = response.write(body.toString('latin1'), 'latin1')
+  socket?.uncork()
   return isTaken
 }
 
@@ -65,8 +70,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #clientFault: Error | undefined
   #status = 0
   #bytesOut = 0
-  /** The head left before any of the body came. */
-  #isHeadOut = false
+  /** Of the whole body, where it comes with its head and the upstream says its length; else no number. */
+  #bodyBytes = Number.NaN
   #hasEnded = false
   #drainTimer: NodeJS.Timeout | undefined
   /** Whether the request may be sent once more: no other effect is lost or doubled (RFC 9110 section 9.2.2). */
@@ -132,11 +137,11 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (upstream.cors !== undefined && cors === undefined) all.push('vary', 'Origin')
     response.writeHead(status, all)
     this.#status = status
+    this.#bodyBytes = Number(headers['content-length'] ?? Number.NaN)
     // The first bytes of the body mostly come along, and then head and body leave in one packet.
     process.nextTick(() => {
-      if (this.#bytesOut > 0 || this.#hasEnded) return
-      this.#isHeadOut = true
-      response.flushHeaders()
+      this.#bodyBytes = Number.NaN
+      if (this.#bytesOut === 0 && !this.#hasEnded) response.flushHeaders()
     })
   }
 
@@ -144,9 +149,9 @@ export class Exchange implements Dispatcher.DispatchHandler {
     const { response, metered } = this.#proxied
     if (!this.#hasEnded) {
       const shown = metered?.shown(chunk) ?? chunk
-      const isFirst = this.#bytesOut === 0 && !this.#isHeadOut
       this.#bytesOut += shown.length
-      if (!(isFirst ? writeFirst(response, shown) : response.write(shown))) {
+      const isWhole = shown.length === this.#bodyBytes
+      if (!(isWhole ? writeWhole(response, shown) : response.write(shown))) {
         controller.pause()
         response.once('drain', () => controller.resume())
       }
